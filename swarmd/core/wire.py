@@ -1,0 +1,161 @@
+"""The values that travel between swarmd and a runner: request, desk messages, result. No paths, no handles.
+
+Everything here can be written as JSON (bytes as base64), so that a runner may live in another process or on
+another host. A memory folder travels as a content-addressed tree: names to hashes, hashes to bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+JSON = Any
+"""A JSON value: str, int, float, bool, None, list of them, dict of str to them."""
+
+
+def digest(data: bytes) -> str:
+    """The name of a blob: SHA-256, hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTree:
+    """A memory folder as a value: `files` maps a path to the digest of its bytes, `blobs` digest to bytes."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, files: Mapping[str, bytes]) -> MemoryTree:
+        """The tree that holds these bytes under these paths."""
+        return cls(
+            files={path: digest(data) for path, data in sorted(files.items())},
+            blobs={digest(data): data for data in files.values()},
+        )
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes under `path`, or None where there is no such file."""
+        name = self.files.get(path)
+        return None if name is None else self.blobs[name]
+
+    def as_files(self) -> dict[str, bytes]:
+        """Path to bytes, in the order of paths."""
+        return {path: self.blobs[name] for path, name in sorted(self.files.items())}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a runner is given: the prompt, the memory copy, its options and limits, and the session's token."""
+
+    agent: str
+    session: int
+    epoch: int
+    attempt: int
+    trigger: str
+    system: str
+    user: str
+    memory: MemoryTree
+    read_only: tuple[str, ...]
+    """Globs of memory paths that the session may read and not change (as `[memory] read_only`, and `archive/**`)."""
+    options: Mapping[str, JSON]
+    """The agent's `[runner]` table without `kind`, as checked when the file was loaded."""
+    folder: str
+    """The folder of the agent's file, where a relative program starts: a name for the runner's host to resolve."""
+    sandbox: Mapping[str, JSON]
+    """`level`, `write` (list of absolute paths), `home` ("private" or a path), `network` (bool)."""
+    timezone: str
+    timeout_seconds: float
+    token: str
+    """The secret with which the session's programs speak at the desk."""
+    secrets: tuple[str, ...] = ()
+    """Values to be masked wherever output is kept."""
+
+
+Outcome = Literal["success", "failed", "unavailable", "timed_out", "cancelled"]
+"""What a runner can report; the session's own outcome (committed, refused ...) is decided after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens and money of a session; None is unknown, never zero."""
+
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """What a program printed, bounded: `head` and `tail` are kept, `dropped` bytes between them are not."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a runner gives back when every process of the session is dead."""
+
+    outcome: Outcome
+    reason: str = ""
+    exit: int | None = None
+    memory: MemoryTree | None = None
+    """The memory copy as the session left it; None when it could not be read at all."""
+    memory_problems: tuple[str, ...] = ()
+    """What in the copy may not be taken (a link, a device, a file over a limit ...): the session is refused."""
+    stdout: Captured = Captured()
+    stderr: Captured = Captured()
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One wish at the desk. `id` is chosen by the caller; a repeated id gets the first answer again."""
+
+    id: str
+    call: str
+    args: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The desk's answer: `value` when it went well, else `error` (a sentence) and `kind` (as errors.KINDS)."""
+
+    value: JSON = None
+    error: str | None = None
+    kind: str | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """The reply as one JSON object."""
+        if self.error is None:
+            return {"value": self.value}
+        return {"error": self.error, "kind": self.kind}
+
+
+class Desk(Protocol):
+    """A session's only channel beside request and result; every transport (socket, tool, worker) speaks to it."""
+
+    async def call(self, message: Message) -> Reply:
+        """An act or a read, judged at once; acts are staged, reads see them."""
+        ...
+
+    async def checkpoint(self, message: Message, memory: MemoryTree, problems: tuple[str, ...]) -> Reply:
+        """Commit what is staged now, with the memory copy as it is; the session goes on."""
+        ...
+
+    def event(self, kind: str, detail: Mapping[str, JSON]) -> None:
+        """Something worth keeping in the transcript (text, tool call, usage, retry)."""
+        ...
+
+
+class Runner(Protocol):
+    """A plug-in that runs one session. It writes nothing in the store, decides nothing, never sees it."""
+
+    async def run(self, request: Request, desk: Desk) -> Result:
+        """Run to the end or the deadline; on cancellation end every process, then raise CancelledError."""
+        ...
