@@ -1,0 +1,118 @@
+"""Who may do what: authority flows down the tree. One function per kind of wish; each answer is a sentence or None.
+
+Unknown names and names that are not below get the same words, so that a session learns nothing about the rest
+of the tree by asking.
+"""
+
+from __future__ import annotations
+
+from swarmd.core.changes import (
+    AppendMemory,
+    Change,
+    ChangeHandoff,
+    MoveHandoff,
+    Report,
+    SendHandoff,
+    SetKey,
+    UnsetKey,
+    WriteMemory,
+)
+from swarmd.core.handoffs import Handoff, Move
+from swarmd.core.memory import matches
+from swarmd.core.tree import Tree
+from swarmd.core.world import Actor, World
+
+RECEIVERS_MOVES = frozenset({Move.ACK, Move.COMPLETE, Move.DECLINE, Move.ASK})
+ARCHIVE = ("archive/**",)
+
+
+def refusal(actor: Actor, change: Change, world: World) -> str | None:
+    """Why `actor` may not make `change` on the tree and rows of `world`, or None where it may.
+
+    Only authority is judged: whether the handoff's status allows a move, and sizes, are judged elsewhere.
+    """
+    if actor.agent is None:
+        return None
+    agent, tree = actor.agent, world.tree
+    match change:
+        case SetKey() | UnsetKey():
+            return _writing_keys(agent, change.agent, tree)
+        case SendHandoff():
+            return None if tree.is_below(change.to, agent) else not_below(change.to, agent)
+        case MoveHandoff() | ChangeHandoff():
+            handoff = world.handoff(change.id)
+            move = change.move if isinstance(change, MoveHandoff) else None
+            return None if handoff is None else _moving(agent, handoff, move, tree)
+        case WriteMemory() | AppendMemory():
+            return _writing_memory(agent, change.agent, change.path, tree)
+        case Report():
+            return None
+
+
+def not_below(name: str, agent: str) -> str:
+    """The words for a name that does not exist and for one that is not below: the same."""
+    return f"no agent named {name!r} stands below {agent}"
+
+
+def may_read_keys(actor: Actor, agent: str, tree: Tree) -> str | None:
+    """Keys, definition, state and outcomes: own and below."""
+    if actor.agent is None or tree.is_within(agent, actor.agent):
+        return None
+    return not_below(agent, actor.agent)
+
+
+def may_read_memory(actor: Actor, agent: str, tree: Tree) -> str | None:
+    """Memory: own, below, and what the agent's file lists in `memory.reads`."""
+    if actor.agent is None or tree.is_within(agent, actor.agent):
+        return None
+    own = tree.agent(actor.agent)
+    if own is not None and agent in own.memory.reads and agent in tree:
+        return None
+    return f"{actor.agent} may not read the memory of {agent!r}: not below it, nor listed in its memory.reads"
+
+
+def may_read_handoff(actor: Actor, handoff: Handoff, tree: Tree) -> str | None:
+    """A handoff: sent or received by itself or by one below."""
+    if actor.agent is None:
+        return None
+    if any(tree.is_within(party, actor.agent) for party in (handoff.sender, handoff.receiver)):
+        return None
+    return f"handoff {handoff.id} is neither from nor to {actor.agent} or an agent below it"
+
+
+def _writing_keys(agent: str, target: str, tree: Tree) -> str | None:
+    if target == agent:
+        return None
+    if not tree.is_below(target, agent):
+        return not_below(target, agent)
+    own = tree.agent(agent)
+    if own is None or own.keys_scope == "own":
+        return f'{agent} may set only its own keys: its file says authority.keys = "own"'
+    return None
+
+
+def _moving(agent: str, handoff: Handoff, move: Move | None, tree: Tree) -> str | None:
+    """`move` None is a change of priority or due, which goes as cancel and answer do."""
+    if move is Move.REQUEUE or move is Move.EXPIRE:
+        return f"only an operator may {move.value} a handoff"
+    if move in RECEIVERS_MOVES:
+        if handoff.receiver == agent:
+            return None
+        return f"handoff {handoff.id} belongs to {handoff.receiver}, not to {agent}: only its receiver may {move}"
+    if handoff.sender == agent or tree.is_below(handoff.sender, agent):
+        return None
+    what = move.value if move is not None else "change"
+    return (
+        f"handoff {handoff.id} was sent by {handoff.sender}: only its sender, or an agent above the sender, "
+        f"may {what} it"
+    )
+
+
+def _writing_memory(agent: str, target: str, path: str, tree: Tree) -> str | None:
+    if target != agent:
+        return f"{agent} may write only its own memory, not that of {target!r}"
+    own = tree.agent(agent)
+    read_only = own.memory.read_only if own is not None else ()
+    if matches(path, (*read_only, *ARCHIVE)):
+        return f"{path} is read-only for {agent}"
+    return None

@@ -1,0 +1,28 @@
+"""Instants as text: ISO 8601, UTC, microseconds, `Z`: equal instants give equal text, and text sorts as time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def to_text(instant: datetime) -> str:
+    """The instant as the store and JSON output have it; an instant without a zone is a fault of the caller."""
+    if instant.tzinfo is None:
+        raise ValueError("an instant needs a zone")
+    utc = instant.astimezone(UTC)
+    return utc.strftime("%Y-%m-%dT%H:%M:%S.") + f"{utc.microsecond:06d}Z"
+
+
+def from_text(text: str) -> datetime:
+    """The instant that `to_text` wrote."""
+    return datetime.fromisoformat(text)
+
+
+def maybe_text(instant: datetime | None) -> str | None:
+    """`to_text`, with None for None."""
+    return None if instant is None else to_text(instant)
+
+
+def maybe_instant(text: str | None) -> datetime | None:
+    """`from_text`, with None for None."""
+    return None if text is None else from_text(text)

@@ -1,0 +1,114 @@
+"""The verdict on a memory change: paths and limits, then a three-way merge with what others wrote meanwhile."""
+
+from __future__ import annotations
+
+from swarmd.core.changes import AppendMemory, WriteMemory
+from swarmd.core.memory import FOLDER_BYTES, file_limit, path_problem, tree_problems
+from swarmd.core.merge import merge
+from swarmd.core.staging import Conflict, MemoryWritten, Verdict
+from swarmd.core.world import Actor, Document, World
+
+
+def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
+    """A file as its writer left it, merged with the head where that is not the revision it was made from."""
+    head = world.document(change.agent, change.path)
+    if problem := _problem(actor, change.agent, change.path, head, world):
+        return problem
+    head_data = head.data if head is not None else None
+    head_rev = head.rev if head is not None else 0
+    if head_data == change.data:
+        return Verdict(decision="nothing")
+    if head_rev == change.base:
+        return _written(actor, change, head, change.data, world)
+    base = world.revision(change.agent, change.path, change.base)
+    if change.data is None:
+        if base == head_data:
+            return _written(actor, change, head, None, world)
+        return Verdict(decision="superseded", reason=f"{change.path} was changed meanwhile; it is not deleted")
+    if head_data is None:
+        if base is None or base == change.data:
+            return _written(actor, change, head, change.data, world)
+        conflict = Conflict(path=change.path, line=1, ours=_text(change.data), theirs="")
+        return _written(actor, change, head, None, world, merged=True, conflicts=(conflict,))
+    merged = merge(base or b"", change.data, head_data)
+    conflicts = tuple(
+        Conflict(path=change.path, line=piece.line, ours=piece.ours, theirs=piece.theirs) for piece in merged.conflicts
+    )
+    if merged.data == head_data and not conflicts:
+        return Verdict(decision="nothing")
+    return _written(actor, change, head, merged.data, world, merged=True, conflicts=conflicts)
+
+
+def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
+    """Text at the end of the head, on a line of its own."""
+    head = world.document(change.agent, change.path)
+    if problem := _problem(actor, change.agent, change.path, head, world):
+        return problem
+    try:
+        added = change.text.encode("utf-8")
+    except UnicodeEncodeError:
+        return Verdict(decision="refused", reason="the text must be UTF-8; it holds bytes that are not")
+    if not added:
+        return Verdict(decision="refused", reason="the text to append may not be empty", kind="bad_input")
+    old = (head.data or b"") if head is not None else b""
+    return _written(actor, change, head, joined(old, added), world)
+
+
+def joined(old: bytes, added: bytes) -> bytes:
+    """`added` after `old` on lines of its own."""
+    gap = b"" if not old or old.endswith(b"\n") else b"\n"
+    end = b"" if added.endswith(b"\n") else b"\n"
+    return old + gap + added + end
+
+
+def _problem(actor: Actor, agent: str, path: str, head: Document | None, world: World) -> Verdict | None:
+    if actor.agent is None and agent not in world.tree:
+        return Verdict(decision="refused", reason=f"no agent is named {agent!r}", kind="not_found")
+    if problem := path_problem(path):
+        return Verdict(decision="refused", reason=problem)
+    if head is None:
+        others = [document.path for document in world.documents(agent)]
+        if problems := tree_problems([*others, path]):
+            return Verdict(decision="refused", reason=problems[0])
+    return None
+
+
+def _written(
+    actor: Actor,
+    change: WriteMemory | AppendMemory,
+    head: Document | None,
+    data: bytes | None,
+    world: World,
+    *,
+    merged: bool = False,
+    conflicts: tuple[Conflict, ...] = (),
+) -> Verdict:
+    before = len(head.data) if head is not None and head.data is not None else 0
+    if data is not None and (problem := _size_problem(change.agent, change.path, before, len(data), world)):
+        return Verdict(decision="refused", reason=problem)
+    rev = head.rev if head is not None else 0
+    document = Document(
+        agent=change.agent, path=change.path, rev=rev + 1, data=data, at=world.now, by=actor.by
+    )  # fmt: skip
+    effect = MemoryWritten(document=document, parent=rev, merged=merged, conflicts=conflicts)
+    reason = f"{len(conflicts)} lines of {change.path} met other edits and are kept as conflicts" if conflicts else ""
+    return Verdict(
+        decision="done", reason=reason, effects=(effect,), before=f"revision {rev}, {before} bytes",
+        after=f"revision {rev + 1}, {len(data) if data is not None else 0} bytes", value=rev + 1,
+    )  # fmt: skip
+
+
+def _size_problem(agent: str, path: str, before: int, size: int, world: World) -> str | None:
+    if size <= before:
+        return None
+    limit = file_limit(path)
+    if size > limit:
+        return f"{path} may have {limit} bytes; it would have {size}: cut at least {size - limit} first"
+    total = sum(len(d.data or b"") for d in world.documents(agent)) - before + size
+    if total > FOLDER_BYTES:
+        return f"the memory of {agent} may have {FOLDER_BYTES} bytes; it would have {total}"
+    return None
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")

@@ -1,0 +1,177 @@
+"""The one writing connection and its thread; reading connections. No table is known here.
+
+All writes of a process go through one `Writer`: whatever waits is done in one `BEGIN IMMEDIATE` transaction with
+a savepoint each, so that waiting sessions share one flush and one's failure does not touch another's rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from swarmd.errors import Failed, StoreUnusable
+
+T = TypeVar("T")
+BATCH = 256
+BUSY_SECONDS = 30.0
+
+
+class OutcomeUnknown(StoreUnusable):
+    """COMMIT met an I/O error: whether it took place is not known. Stop, restart, read the truth."""
+
+
+@dataclass(slots=True)
+class _Wish:
+    work: Callable[[sqlite3.Connection], Any]
+    future: Future[Any]
+    durable: bool
+
+
+def open_reading(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write. Raises sqlite3.OperationalError where the file may not be read."""
+    connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=BUSY_SECONDS,
+                                 isolation_level=None, check_same_thread=False)  # fmt: skip
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+def open_writing(path: Path) -> sqlite3.Connection:
+    """The writing connection: WAL, full synchronous; created if missing (the caller has decided that it may be)."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    # Readers come and go (every CLI command): the WAL is checkpointed by this connection alone.
+    connection.execute("PRAGMA wal_autocheckpoint = 1000")
+    return connection
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+class Writer:
+    """Runs functions over the writing connection, one transaction for all that wait, on one thread.
+
+    A function must not keep the connection, and must do no I/O of its own: all waiting sessions wait with it.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._waiting: queue.SimpleQueue[_Wish | None] = queue.SimpleQueue()
+        self.broken: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, name="swarmd-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> Future[T]:
+        """Queue `work`; the future is set after the COMMIT. Not durable: survives kill -9, not a power cut."""
+        wish = _Wish(work=work, future=Future(), durable=durable)
+        if self.broken is not None:
+            raise OutcomeUnknown(f"the store stopped after an I/O error: {self.broken}; restart the daemon")
+        self._waiting.put(wish)
+        return wish.future
+
+    def do(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
+        """Do `work` and wait for its COMMIT."""
+        return self.submit(work, durable=durable).result()
+
+    async def run(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
+        """Do `work` without blocking the loop. Cancelling the waiter does not undo the work."""
+        return await asyncio.shield(asyncio.wrap_future(self.submit(work, durable=durable)))
+
+    def close(self) -> None:
+        """Finish what waits, then close the connection."""
+        self._waiting.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _serve(self) -> None:
+        while True:
+            first = self._waiting.get()
+            if first is None:
+                return
+            batch, last = self._more(first)
+            self._transact(batch)
+            if last:
+                return
+
+    def _more(self, first: _Wish) -> tuple[list[_Wish], bool]:
+        batch = [first]
+        while len(batch) < BATCH:
+            try:
+                wish = self._waiting.get_nowait()
+            except queue.Empty:
+                break
+            if wish is None:
+                return batch, True
+            batch.append(wish)
+        return batch, False
+
+    def _transact(self, batch: list[_Wish]) -> None:
+        connection = self._connection
+        try:
+            durable = any(wish.durable for wish in batch)
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            self._fail(batch, _plain(error))
+            return
+        done = [(wish, *self._try(wish)) for wish in batch]
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._after_failed_commit(batch, error)
+            return
+        for wish, value, fault in done:
+            if fault is not None:
+                wish.future.set_exception(fault)
+            else:
+                wish.future.set_result(value)
+
+    def _try(self, wish: _Wish) -> tuple[Any, BaseException | None]:
+        connection = self._connection
+        try:
+            connection.execute("SAVEPOINT wish")
+            value = wish.work(connection)
+            connection.execute("RELEASE wish")
+        except BaseException as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK TO wish")
+                connection.execute("RELEASE wish")
+            return None, _plain(error) if isinstance(error, sqlite3.Error) else error
+        return value, None
+
+    def _after_failed_commit(self, batch: list[_Wish], error: sqlite3.Error) -> None:
+        """A full disk and a busy file roll back cleanly; after an I/O error nobody knows what was written."""
+        clean = error.sqlite_errorcode in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        if clean:
+            self._fail(batch, _plain(error))
+            return
+        self.broken = error
+        self._fail(batch, OutcomeUnknown(f"the store met an I/O error at a commit: {error}; restart the daemon"))
+
+    def _fail(self, batch: list[_Wish], fault: BaseException) -> None:
+        for wish in batch:
+            wish.future.set_exception(fault)
+
+
+def _plain(error: sqlite3.Error) -> BaseException:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_FULL:
+        return Failed("the disk that holds the store is full; nothing was written: free some space and try again")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnusable("another program holds a lock on the store; nothing was written: close it and try again")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreUnusable(f"the store is damaged ({error}); stop, keep a copy, and restore a backup: swarmd restore")
+    return error
