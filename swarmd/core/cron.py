@@ -1,6 +1,5 @@
-"""When a cron schedule is due, as Debian's cron decides it, counted in UTC instants; it reads no clock and never waits."""
+"""When a cron schedule is due, as Debian's cron decides it, in UTC instants; it neither waits nor runs."""
 
-import calendar
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,16 +12,18 @@ from swarmd.core.zones import first_change, offset_at
 __all__ = ["Cron", "CronError", "parse_cron"]
 
 _MINUTE = timedelta(minutes=1)
-_DAY = timedelta(days=1)
 _WEEK = timedelta(weeks=1)
-# The calendar repeats after 400 years, and so do the rules of the zones: what has not come by then never comes.
-_CYCLE = timedelta(days=146_097 + 7)
-_FIRST_YEAR, _LAST_YEAR = 2, 9998  # a year from where datetime ends, so that no offset leads over the edge
+# The calendar repeats after 400 years (20,871 weeks), and so do the rules of the zones: what has not come by
+# then never comes. A stretch has a week, or less where the clocks change, which they do a few times a year.
+_CYCLE_STRETCHES = 20_871 + 400 * 8
+_FIRST_YEAR, _LAST_YEAR = 2, 9998  # a year from where datetime ends: no offset leads over the edge
 
-# Debian's cron.c takes a change as one of daylight saving while the wall clock, looked at each minute, has moved
-# by more than -180 and at most 180 minutes; that minute makes the bounds 3 hours back and not quite 3 forward.
+# Debian's cron.c takes a change as one of daylight saving while the wall clock, looked at each minute, has
+# moved by more than -180 and at most 180 minutes; that minute makes it 3 hours back and not quite 3 forward.
 _FORWARD = timedelta(hours=3) - _MINUTE
 _BACK = timedelta(hours=-3)
+
+_LONGEST = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}  # the months that never have 31 days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +43,13 @@ class _Stretch:
 class Cron:
     """A schedule in Debian cron's reading (crontab(5), cron(8); entry.c and cron.c where these are silent).
 
-    Days: where neither day field begins with `*`, one of the two is enough (`either_day`); else both must match.
-    It is the first character that counts: `*/10` and `*,1` begin with `*`, `1-31` does not.
+    Days: where neither day field begins with `*`, one of the two is enough (`either_day`); else both must
+    match. It is the first character that counts: `*/10` and `*,1` begin with `*`, `1-31` does not.
 
     Changes of the clocks: where neither minute nor hour begins with `*`, the job has a fixed time. What a gap
-    leaves out runs once, right after the gap; what comes twice runs the first time only, also for one who starts
-    to look in between. Every other job goes by the clock on the wall alone: nothing for a gap, both times in an
-    overlap. A change of three hours or more is a correction, and all jobs go by the new time.
+    leaves out runs once, right after the gap; what comes twice runs the first time only, also for one who
+    starts to look in between. Every other job goes by the clock on the wall alone: nothing for a gap, both
+    times in an overlap. A change of three hours or more is a correction: all jobs go by the new time.
 
     Weekdays count from Sunday, 0.
     """
@@ -65,8 +66,8 @@ class Cron:
     def next_after(self, instant: datetime, zone: ZoneInfo) -> datetime:
         """The first instant (UTC) strictly after `instant` at which the schedule is due in the zone.
 
-        Raises CronError where there is none: a job that goes by the wall clock and names only an hour that its
-        zone always leaves out, or the end of the calendar.
+        Raises CronError where there is none: a job that goes by the wall clock and names only an hour that
+        its zone always leaves out, or the end of the calendar.
         """
         for stretch in self._stretches(instant, zone):
             wall = self._first(stretch.made_up_from, stretch.end)
@@ -75,7 +76,9 @@ class Cron:
         raise CronError(f"no moment of it comes in {zone.key}", text=self.text)
 
     def count_between(self, after: datetime, until: datetime, zone: ZoneInfo) -> int:
-        """How many instants of it lie after `after` and not after `until`, counted by days rather than one by one."""
+        """How many instants of it lie in (after, until], counted by days rather than one by one."""
+        if until.year > _LAST_YEAR:
+            raise CronError(f"only the years {_FIRST_YEAR} to {_LAST_YEAR} are looked at", text=self.text)
         last = until.astimezone(UTC).replace(tzinfo=None)
         total = 0
         for stretch in self._stretches(after, zone):
@@ -91,16 +94,17 @@ class Cron:
     def _stretches(self, after: datetime, zone: ZoneInfo) -> Iterator[_Stretch]:
         if after.tzinfo is None:
             raise ValueError("the instant has no zone; give it in UTC")
+        if not _FIRST_YEAR <= after.year <= _LAST_YEAR:
+            raise CronError(f"only the years {_FIRST_YEAR} to {_LAST_YEAR} are looked at", text=self.text)
         here = after.astimezone(UTC).replace(tzinfo=None, microsecond=0)
-        if not _FIRST_YEAR <= here.year:
-            raise CronError(f"the calendar here begins with the year {_FIRST_YEAR}", text=self.text)
-        stop_at = min(here, datetime.max - _CYCLE) + _CYCLE
         offset = offset_at(zone, here)
         begin = _next_minute(here + offset)
         if self.fixed_time:
-            begin = max(begin, _ahead_until(zone, here))
+            begin = _ahead_until(zone, here) or begin
         made_up_from = begin
-        while here < stop_at and here.year <= _LAST_YEAR:
+        for _ in range(_CYCLE_STRETCHES):
+            if here.year > _LAST_YEAR:
+                return
             change = first_change(zone, here, here + _WEEK)
             stop = change or here + _WEEK
             yield _Stretch(made_up_from=made_up_from, begin=begin, end=stop + offset, offset=offset)
@@ -154,8 +158,10 @@ class Cron:
         hour_at = bisect_left(self.hours, until.hour)
         before = hour_at * len(self.minutes)
         if hour_at < len(self.hours) and self.hours[hour_at] == until.hour:
-            within = until.second or until.microsecond  # the minute that `until` stands in has begun before it
-            before += bisect_left(self.minutes, until.minute + bool(within))
+            begun = bool(
+                until.second or until.microsecond
+            )  # then the minute of `until` itself lies before it
+            before += bisect_left(self.minutes, until.minute + begun)
         return before
 
 
@@ -183,21 +189,21 @@ def parse_cron(text: str) -> Cron:
 
 
 def _refuse_never(text: str, column: int, days: frozenset[int], months: frozenset[int]) -> None:
-    longest = max(calendar.monthrange(2024, month)[1] for month in months)  # a leap year: 29 February comes
+    longest = max(_LONGEST.get(month, 31) for month in months)
     if min(days) > longest:
-        which = calendar.month_name[min(months)] if len(months) == 1 else "any month named"
-        reason = f"it can never come: there is no day {min(days)} in {which}; the last is {longest}"
+        which = f"month {min(months)}" if len(months) == 1 else "any of its months"
+        reason = f"it can never come: there is no day {min(days)} in {which}, {longest} is the last"
         raise CronError(reason, text=text, field="day-of-month", column=column)
 
 
-def _ahead_until(zone: ZoneInfo, here: datetime) -> datetime:
-    """The wall time up to which fixed times have run already, seen from the second pass of an overlap."""
+def _ahead_until(zone: ZoneInfo, here: datetime) -> datetime | None:
+    """In the second pass of an overlap, the wall time up to which fixed times have run already."""
     change = first_change(zone, here + _BACK, here)
     if change is not None:
         old, new = offset_at(zone, here + _BACK), offset_at(zone, change)
-        if new < old and _is_daylight_saving(new - old):
+        if here + new < change + old and new < old and _is_daylight_saving(new - old):
             return _whole_minute(change + old)
-    return datetime.min
+    return None
 
 
 def _is_daylight_saving(moved: timedelta) -> bool:

@@ -1,4 +1,4 @@
-"""The text of a cron schedule, read field by field, with a sentence for each fault; when it is due is not asked here."""
+"""The text of a cron schedule, read field by field, a sentence for each fault; not when it is due."""
 
 import difflib
 import re
@@ -8,6 +8,7 @@ from typing import NoReturn
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
+# Debian's cron takes these in small letters only; nobody means something else by the others.
 MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -48,7 +49,7 @@ class CronError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One of the five columns: what it may hold. `values` counts different moments: both 0 and 7 are Sunday."""
+    """One of the five columns and what it may hold; `values` counts what differs: both 0 and 7 are Sunday."""
 
     name: str
     low: int
@@ -155,7 +156,7 @@ def _named(word: Word, spelled: str, at: int) -> int:
         word.refuse(f"{spelled!r} is {kind}; the order is {_ORDER}", at)
     if low[:3] in field.names:
         word.refuse(f"{spelled!r}: names have three letters; write {low[:3]}", at)
-    word.refuse(f"{spelled!r} is no name here; the names are {', '.join(field.names)}", at)
+    return word.refuse(f"{spelled!r} is no name here; the names are {', '.join(field.names)}", at)
 
 
 def _forwards(field: Field, low: int, high: int, step: int) -> str:
@@ -173,10 +174,8 @@ def _span(low: int, high: int) -> str:
 
 
 def _too_wide(field: Field, item: str, step: int) -> str:
-    only = f"{item!r}: the field has {field.values} values, so cron would take the first alone"
-    if field.unit is None:
-        return f"{only}; write {field.low} if that is meant"
-    return f"{only}; write {field.low} if that is meant, or use every = \"{step}{field.unit}\" in place of cron"
+    only = f"{item!r}: of {field.values} values cron takes the first alone; write {field.low} if that is meant"
+    return only if field.unit is None else f'{only}, or use every = "{step}{field.unit}" in place of cron'
 
 
 def _fault(word: Word, item: str) -> str:
@@ -184,7 +183,9 @@ def _fault(word: Word, item: str) -> str:
     if not item:
         return f"{word.word!r} has an empty item in its list; take out the extra comma"
     if strange:
-        return f"{item!r} holds U+{ord(strange[0]):04X}, which only looks right; type it anew in plain ASCII"
+        return f"{item!r} holds U+{ord(strange[0]):04X}, unknown to cron; type it anew in plain ASCII"
+    if item == "?":
+        return "'?' is not Debian cron's; write * for any value"
     if item.startswith("/"):
         return f"{item!r}: nothing stands before the step; write *{item}"
     if item.startswith("-"):
@@ -213,25 +214,27 @@ def _refuse_lines(text: str) -> None:
 
 
 def _macro(text: str, bare: str) -> str:
-    name, _, rest = bare.partition(" ")
-    name, column = name.lower(), text.index("@")
+    name, *more = bare.lower().split()
+    rest, column = " ".join(more), text.index("@")
     if name == "@every" and rest:
-        raise CronError(f'@every is not cron; write every = "{rest.strip()}" in place of cron', text=text, column=column)
+        reason = f'@every is not cron; write every = "{rest[:40]}" in place of cron'
+        raise CronError(reason, text=text, column=column)
     if name == "@reboot":
-        raise CronError("@reboot names no time, so it would never be due; write a schedule", text=text, column=column)
+        reason = "@reboot names no time, so it would never be due; write a schedule"
+        raise CronError(reason, text=text, column=column)
     if name not in MACROS:
         near = difflib.get_close_matches(name, MACROS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(MACROS)}"
         raise CronError(f"no macro is named {name[:40]!r}; {hint}", text=text, column=column)
     if rest:
-        raise CronError(f"{name} stands alone; take out {rest.strip()[:40]!r}", text=text, column=column + len(name))
+        raise CronError(f"{name} stands alone; take out {rest[:40]!r}", text=text, column=column + len(name))
     return MACROS[name]
 
 
 def _refuse_count(text: str, words: list[str]) -> NoReturn:
-    comment = next((at for at, word in enumerate(words) if word.startswith("#")), None)
-    if comment is not None:
-        raise CronError("a schedule takes no comment; take out the # and what follows", text=text, column=text.index("#"))
+    if any(word.startswith("#") for word in words):
+        reason = "a schedule takes no comment; take out the # and what follows"
+        raise CronError(reason, text=text, column=text.index("#"))
     wanted = f"{len(words)} field{'s' * (len(words) != 1)}, 5 are wanted: {_ORDER}"
     clock = re.fullmatch(r"([0-9]{1,2}):([0-9]{2})", words[0])
     if f"@{words[0].lower()}" in MACROS:

@@ -1,4 +1,4 @@
-"""Durations as a person writes them, to and from seconds; months and years are not durations, for they differ."""
+"""Durations as a person writes them, to and from seconds; months and years are none, for they differ."""
 
 import re
 
@@ -9,6 +9,7 @@ _WEEK = 7 * _DAY
 
 MAX_SECONDS = 10 * 365 * _DAY
 
+_SHOWN = 40
 _WANTED = "write 90s, 15m, 2h, 1d, 1h30m, or ISO 8601 such as PT15M"
 # A number of at most 12 digits: more is beyond ten years in any unit, and int() balks at thousands.
 _SHORT = re.compile(
@@ -36,7 +37,7 @@ def parse_duration(text: str) -> float:
     found = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
     if found is None:
         raise DurationError(f"{_shown(text)} is no duration: {_fault(text)}")
-    seconds = sum(int(number) * _UNITS[unit] for unit, number in found.groupdict().items() if number is not None)
+    seconds = sum(int(number or 0) * _UNITS[unit] for unit, number in found.groupdict().items())
     if seconds > MAX_SECONDS:
         raise DurationError(f"{_shown(text)} is longer than the ten years allowed")
     return float(seconds)
@@ -56,7 +57,7 @@ def format_duration(seconds: float) -> str:
 
 
 def _shown(text: str) -> str:
-    return repr(text) if len(text) <= 40 else f"{text[:40]!r}..."
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}..."
 
 
 def _fault(text: str) -> str:

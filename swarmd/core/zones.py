@@ -1,4 +1,4 @@
-"""Time zones: names, offsets at an instant, and wall time to instant; it never asks which zone the host is in."""
+"""Time zones: names, offsets at an instant, wall time to instant; never which zone the host is in."""
 
 import difflib
 import functools
@@ -14,6 +14,7 @@ _NOT_ZONES = frozenset({"localtime", "posixrules", "Factory"})
 _NOT_FOLDERS = frozenset({"right", "posix"})
 
 _SECOND = timedelta(seconds=1)
+_SHOWN = 60
 
 
 class ZoneError(ValueError):
@@ -24,13 +25,12 @@ def parse_zone(name: str) -> ZoneInfo:
     """The zone of the tz database with exactly this name (`Europe/Berlin`, `UTC`)."""
     if not name.strip():
         raise ZoneError("the time zone is empty; write a name such as Europe/Berlin or UTC")
-    if not _NAME.fullmatch(name) or name in _NOT_ZONES or name.split("/")[0] in _NOT_FOLDERS:
+    if not _NAME.fullmatch(name) or name in _NOT_ZONES or name.partition("/")[0] in _NOT_FOLDERS:
         raise ZoneError(_unknown(name))
     try:
-        zone = ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # ZoneInfo opens a folder ("Europe") or a table as if it were a zone
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # it opens a folder ("Europe") or a table as if it were a zone
         raise ZoneError(_unknown(name)) from None
-    return zone
 
 
 def offset_at(zone: ZoneInfo, utc: datetime) -> timedelta:
@@ -61,13 +61,13 @@ def first_change(zone: ZoneInfo, start: datetime, stop: datetime) -> datetime | 
 def instant_of(wall: datetime, zone: ZoneInfo) -> datetime:
     """The instant (UTC) at which the clocks of the zone show `wall`, which is given without a zone.
 
-    As a fixed time of cron: of an hour that comes twice the first, and of an hour that is left out the first
-    moment after it.
+    As with a fixed time of cron: a time that comes twice is the first of the two, and a time that the clocks
+    leave out is the first moment after the gap.
     """
     first, second = (wall - _offset_of(wall, zone, fold) for fold in (0, 1))
     if first + offset_at(zone, first) == wall:
         return first.replace(tzinfo=UTC)
-    # In a gap fold 0 stands for the offset from before it, which leads to an instant after it; fold 1 the reverse.
+    # In a gap fold 0 is the offset from before it, which leads to an instant after it; fold 1 the reverse.
     change = first_change(zone, second, first)
     return (first if change is None else change).replace(tzinfo=UTC)
 
@@ -85,13 +85,13 @@ def _offset_of(wall: datetime, zone: ZoneInfo, fold: int) -> timedelta:
 
 @functools.cache
 def _known() -> dict[str, str]:
-    """Each name by its small letters; reads the folder of zones, so only a refusal asks for it."""
+    """Each name by its small letters. This reads the folder of zones, so only a refusal asks for it."""
     return {name.lower(): name for name in sorted(available_timezones()) if name not in _NOT_ZONES}
 
 
 def _unknown(name: str) -> str:
-    shown = repr(name) if len(name) <= 60 else f"{name[:60]!r}..."
-    wanted = name[:60].lower().replace(" ", "_")
+    shown = repr(name) if len(name) <= _SHOWN else f"{name[:_SHOWN]!r}..."
+    wanted = name[:_SHOWN].lower().replace(" ", "_")
     known = _known()
     cities = [full for low, full in known.items() if low.rsplit("/", 1)[-1] == wanted.rsplit("/", 1)[-1]]
     near = [known[low] for low in difflib.get_close_matches(wanted, known, n=1)]

@@ -1,0 +1,85 @@
+"""From the bytes of a file to the values of its TOML, or the one problem that prevents it; fields are not judged."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import tomllib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from swarmd.config.locate import Lines, locate
+from swarmd.config.problems import Problem
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_AT = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A TOML file: its text (line ends as `\\n`, no BOM) and its values; with a problem, the values are empty."""
+
+    file: str
+    """The name under which problems speak of it."""
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    problem: Problem | None = None
+
+    @cached_property
+    def lines(self) -> Lines:
+        """Where each value stands; found only when asked for, which is when something is wrong."""
+        return locate(self.text)
+
+
+def read_document(file: str, data: bytes) -> Document:
+    """The document that these bytes hold."""
+    text = decode(data)
+    if isinstance(text, Undecodable):
+        return Document(file=file, problem=Problem(file=file, line=text.line, text=text.reason))
+    try:
+        return Document(file=file, text=text, data=tomllib.loads(text))
+    except RecursionError:
+        problem = Problem(file=file, text="not valid TOML: tables or lists are nested too deeply")
+    except ValueError as error:  # not only TOMLDecodeError: a number of more than 4,300 digits is a plain one
+        problem = _syntax_problem(file, text, error)
+    return Document(file=file, text=text, problem=problem)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undecodable:
+    """Why bytes are no text, and on which line."""
+
+    reason: str
+    line: int | None = None
+
+
+def decode(data: bytes) -> str | Undecodable:
+    """The text of UTF-8 bytes, with or without a BOM, with `\\n` for the line ends of Windows."""
+    if data.startswith(_UTF16):
+        return Undecodable(reason="is UTF-16; save it as UTF-8")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if data.count(b"\x00") > len(data) // 4:
+            return Undecodable(reason="is not UTF-8 (UTF-16 without a BOM?); save it as UTF-8")
+        line = data.count(b"\n", 0, error.start) + 1
+        byte = data[error.start]
+        return Undecodable(reason=f"is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8", line=line)
+    return text.replace("\r\n", "\n")
+
+
+def _syntax_problem(file: str, text: str, error: ValueError) -> Problem:
+    message = str(error)
+    place = _AT.search(message)
+    line = column = None
+    if place is not None:
+        message = message[: place.start()]
+        if place["line"] is not None:
+            line, column = int(place["line"]), int(place["column"])
+        else:
+            line = text.count("\n") + (0 if text.endswith("\n") else 1)
+    elif not isinstance(error, tomllib.TOMLDecodeError):
+        message = "a number has too many digits"
+    hint = "the file holds NUL bytes; is it UTF-16?" if "\x00" in text else None
+    return Problem(file=file, line=line, column=column, text=f"not valid TOML: {message}", hint=hint)

@@ -1,0 +1,124 @@
+"""What an agent may know when its session starts: one read of the store, as a value. The prompt is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from swarmd.core.agent import Agent
+from swarmd.core.handoffs import Handoff
+from swarmd.core.world import Document, Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """Why a session starts. `kind` is one word of INTERFACE section 1; `reasons` are sentences."""
+
+    kind: str
+    slot: datetime | None = None
+    attempt: int = 1
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSeen:
+    """A report that an agent below has made, newest last."""
+
+    id: int
+    agent: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Below:
+    """What an agent is told of one directly below it."""
+
+    agent: str
+    description: str
+    last_outcome: str | None
+    last_ended: datetime | None
+    open_handoffs: int
+    keys: tuple[Key, ...]
+    reports: tuple[ReportSeen, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aftermath:
+    """What the last session left undone: its draft, what was refused, what others had overtaken."""
+
+    session: int
+    outcome: str
+    reason: str = ""
+    draft: tuple[str, ...] = ()
+    """One line a change of the newest open draft; `draft_session` names its session."""
+    draft_session: int | None = None
+    refusals: tuple[str, ...] = ()
+    superseded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictSeen:
+    """Lines of the agent's that met other edits and stand aside."""
+
+    id: int
+    path: str
+    line: int
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All that a prompt is made of; equal snapshots give equal bytes.
+
+    `now` is the session's start; `zone` names the agent's time zone. `sent` are handoffs it sent that others
+    have moved since its last session. `token_ratio` corrects the tokenizer's count to what the API reports.
+    """
+
+    agent: Agent
+    now: datetime
+    zone: str
+    trigger: Trigger
+    memory: tuple[Document, ...] = ()
+    keys: tuple[Key, ...] = ()
+    below: tuple[Below, ...] = ()
+    open_handoffs: tuple[Handoff, ...] = ()
+    sent: tuple[Handoff, ...] = ()
+    aftermath: Aftermath | None = None
+    conflicts: tuple[ConflictSeen, ...] = ()
+    last_started: datetime | None = None
+    last_outcome: str | None = None
+    fence: str = ""
+    """A secret of the agent's, from which section fences are made."""
+    token_ratio: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One part of the prompt. `left_out` says in words what did not fit, or is empty."""
+
+    name: str
+    tokens: int
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What a session is given: `system` first, then `user`; `tokens` is the estimate for both."""
+
+    system: str
+    user: str
+    tokens: int
+    sections: tuple[Section, ...]
+
+    def as_json(self) -> Mapping[str, Any]:
+        """As `swarmd prompt --json` prints it."""
+        return {
+            "system": self.system,
+            "user": self.user,
+            "tokens": self.tokens,
+            "sections": [{"name": s.name, "tokens": s.tokens, "left_out": s.left_out} for s in self.sections],
+        }
