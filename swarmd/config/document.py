@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from swarmd.config.files import FileRead
 from swarmd.config.locate import Lines, locate
-from swarmd.config.problems import Problem
+from swarmd.config.problems import Complaint, Path, Problem, at, field_name
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _AT = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
@@ -18,7 +19,7 @@ _AT = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of do
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A TOML file: its text (line ends as `\\n`, no BOM) and its values; with a problem, the values are empty."""
+    """A TOML file: its text (line ends as LF, no BOM) and its values; with a problem, the values are empty."""
 
     file: str
     """The name under which problems speak of it."""
@@ -30,6 +31,39 @@ class Document:
     def lines(self) -> Lines:
         """Where each value stands; found only when asked for, which is when something is wrong."""
         return locate(self.text)
+
+    def has(self, path: Path) -> int:
+        """How many parts of `path` lead to something in this document."""
+        return len(self._walked(path))
+
+    def located(self, complaint: Complaint) -> Problem:
+        """The complaint with its file and line; what is missing altogether is missed on line 1."""
+        walked = self._walked(complaint.path)
+        path = complaint.path
+        if walked and not isinstance(self._at(walked), (dict, list)):
+            path = walked  # `schedule = "..."` is checked as the table that it stands for
+        return Problem(
+            file=self.file,
+            line=self.lines.of(path) or 1,
+            field=field_name(path),
+            text=complaint.text,
+            found=complaint.found,
+            expected=complaint.expected,
+            hint=complaint.hint,
+            severity=complaint.severity,
+        )
+
+    def _walked(self, path: Path) -> Path:
+        for length in range(len(path), 0, -1):
+            if self._at(path[:length]) is not None:
+                return path[:length]
+        return ()
+
+    def _at(self, path: Path) -> object:
+        value: object = self.data
+        for part in path:
+            value = at(value, part)
+        return value
 
 
 def read_document(file: str, data: bytes) -> Document:
@@ -55,7 +89,7 @@ class Undecodable:
 
 
 def decode(data: bytes) -> str | Undecodable:
-    """The text of UTF-8 bytes, with or without a BOM, with `\\n` for the line ends of Windows."""
+    """The text of UTF-8 bytes, with or without a BOM, with LF for the line ends of Windows."""
     if data.startswith(_UTF16):
         return Undecodable(reason="is UTF-16; save it as UTF-8")
     try:
@@ -67,6 +101,13 @@ def decode(data: bytes) -> str | Undecodable:
         byte = data[error.start]
         return Undecodable(reason=f"is not UTF-8 (byte 0x{byte:02x}); save it as UTF-8", line=line)
     return text.replace("\r\n", "\n")
+
+
+def text_of(read: FileRead) -> str | Undecodable:
+    """The text of a file that was read, or why there is none."""
+    if read.data is None:
+        return Undecodable(reason=read.problem or "cannot be read")
+    return decode(read.data)
 
 
 def _syntax_problem(file: str, text: str, error: ValueError) -> Problem:

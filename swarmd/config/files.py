@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import stat
@@ -57,7 +56,9 @@ class Guard:
         """Why this owner is refused, or None."""
         if status.st_uid in (0, self.uid):
             return None
-        return f"refused: uid {status.st_uid} owns it, which is neither root nor the daemon's user ({self.uid})"
+        return (
+            f"refused: uid {status.st_uid} owns it, which is neither root nor the daemon's user ({self.uid})"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +73,13 @@ class FileRead:
     settled: bool = False
     """Whether the same fingerprint next time proves the same bytes."""
 
+    def says_same_as(self, other: FileRead) -> bool:
+        """Whether both gave the same bytes or the same reason, whatever was saved in between."""
+        return (self.path, self.data, self.problem) == (other.path, other.data, other.problem)
+
 
 def read_file(path: Path, guard: Guard, now_ns: int, previous: FileRead | None = None) -> FileRead:
-    """The file now; `previous` itself where nothing has changed since. Never waits for a pipe, never raises."""
+    """The file now; `previous` itself where stat proves it. Never waits for a pipe, never raises."""
     try:
         status = os.lstat(path)
         owner_problem = None
@@ -82,16 +87,16 @@ def read_file(path: Path, guard: Guard, now_ns: int, previous: FileRead | None =
             owner_problem = guard.owner_problem(status)
             status = os.stat(path)
     except OSError as error:
-        return _same(previous, _unread(path, error))
+        return _unread(path, error)
     if owner_problem is not None:
-        return _same(previous, FileRead(path=path, problem=f"{owner_problem} (the symbolic link)"))
+        return FileRead(path=path, problem=f"{owner_problem} (the symbolic link)")
     fingerprint = fingerprint_of(status)
     if previous is not None and previous.settled and previous.fingerprint == fingerprint:
         return previous
     problem = _kind_problem(status) or guard.problem(status)
     if problem is not None:
-        return _same(previous, FileRead(path=path, fingerprint=fingerprint, problem=problem))
-    return _same(previous, _read(path, guard, now_ns))
+        return FileRead(path=path, fingerprint=fingerprint, problem=problem)
+    return _read(path, guard, now_ns)
 
 
 def fingerprint_of(status: os.stat_result) -> Fingerprint:
@@ -144,15 +149,3 @@ def _unread(path: Path, error: OSError) -> FileRead:
     missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
     reason = "does not exist" if missing else f"cannot be read: {error.strerror or error}"
     return FileRead(path=path, problem=reason, missing=missing)
-
-
-def _same(previous: FileRead | None, found: FileRead) -> FileRead:
-    """`previous` where it says the same, so that callers see by identity that nothing has changed."""
-    if previous is None:
-        return found
-    told = (previous.path, previous.data, previous.problem, previous.missing)
-    if told != (found.path, found.data, found.problem, found.missing):
-        return found
-    if previous.fingerprint == found.fingerprint and previous.settled == found.settled:
-        return previous
-    return dataclasses.replace(found, data=previous.data)

@@ -47,7 +47,7 @@ class Lines:
 
 
 def locate(text: str) -> Lines:
-    """The lines of all that stands in `text`, which tomllib must have accepted (with line ends as `\\n`)."""
+    """The lines of all that stands in `text`, which tomllib must have accepted (with LF as line ends)."""
     scanner = _Scanner(text)
     try:
         scanner.document()

@@ -48,6 +48,28 @@ class Problem:
         return {**dataclasses.asdict(self), "message": str(self)}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complaint:
+    """A problem before it has a file and a line: `path` leads to the value, or to where it should be."""
+
+    path: Path
+    text: str
+    found: str | None = None
+    expected: str | None = None
+    hint: str | None = None
+    severity: Severity = "error"
+
+
+def at(value: object, part: str | int) -> object:
+    """What a TOML value holds under a key or an index, or None (which TOML does not have) where it holds nothing."""
+    if isinstance(value, dict):
+        return value.get(part)
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        inner: object = value[part]
+        return inner
+    return None
+
+
 def expected_found(expected: str, found: str) -> str:
     """The usual sentence of a bad value."""
     return f"expected {expected}, found {found}"

@@ -52,6 +52,7 @@ class Limits:
     timeout_seconds: float = 3600.0
     retries: int = 0
     retry_delay_seconds: float = 60.0
+    tokens_per_session: int | None = None
     pause_after_failures: int = 10
     handoffs_per_session: int = 20
     handoff_depth: int = 8
@@ -82,6 +83,9 @@ class Agent:
     name: str
     description: str = ""
     parent: str | None = None
+    gone_parent: str | None = None
+    """The parent that its file names, where that one is no longer in force; `parent` is then the nearest agent
+    above it that still is. Who stands above keeps its authority; a report goes to no agent, but to `attention`."""
     enabled: bool = True
     system_prompt: str = ""
     folder: str = "/"

@@ -64,12 +64,17 @@ class ChangeHandoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteMemory:
-    """A memory file as the writer left it (`data` None: deleted), made from revision `base` (0: none)."""
+    """A memory file as the writer left it (`data` None: deleted), made from revision `base` (0: none).
+
+    `base_hash` names the bytes it was made from where those are no revision: after a checkpoint that merged, a
+    session goes on from its own text, which the merged revision is not.
+    """
 
     agent: str
     path: str
     data: bytes | None
     base: int = 0
+    base_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,7 @@ MACROS = {
 MAX_LENGTH = 1000  # Debian's cron reads a line into a buffer of this size
 
 _ORDER = "minute hour day-of-month month day-of-week"
-_ITEM = re.compile(
-    r"(?P<first>\*|[0-9]+|[A-Za-z]+)(?:(?P<dash>-)(?P<last>[0-9]+|[A-Za-z]+))?(?:(?P<slash>/)(?P<step>[0-9]+))?"
-)
+_ITEM = re.compile(r"(?P<first>\*|[0-9]+|[A-Za-z]+)(?:-(?P<last>[0-9]+|[A-Za-z]+))?(?:/(?P<step>[0-9]+))?")
 
 
 class CronError(ValueError):
@@ -174,7 +172,7 @@ def _span(low: int, high: int) -> str:
 
 
 def _too_wide(field: Field, item: str, step: int) -> str:
-    only = f"{item!r}: of {field.values} values cron takes the first alone; write {field.low} if that is meant"
+    only = f"{item!r}: cron takes the first of {field.values} values alone; write {field.low} if so meant"
     return only if field.unit is None else f'{only}, or use every = "{step}{field.unit}" in place of cron'
 
 

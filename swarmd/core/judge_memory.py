@@ -18,9 +18,12 @@ def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
     head_rev = head.rev if head is not None else 0
     if head_data == change.data:
         return Verdict(decision="nothing")
-    if head_rev == change.base:
+    if head_rev == change.base and change.base_hash is None:
         return _written(actor, change, head, change.data, world)
-    base = world.revision(change.agent, change.path, change.base)
+    if change.base_hash is not None:
+        base = world.blob(change.base_hash)
+    else:
+        base = world.revision(change.agent, change.path, change.base)
     if change.data is None:
         if base == head_data:
             return _written(actor, change, head, None, world)

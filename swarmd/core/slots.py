@@ -178,11 +178,11 @@ def due(
 
     `blocked` (paused, disabled): all are skipped for that reason, and never caught up. A slot up to
     `grace_seconds` old is on time and starts after its jitter; of several on time the newest starts, the
-    others are coalesced into it, for an agent has one session at a time. Older ones were missed: the caller
-    says why in `missed_because`, and gives a grace of 0 for the first look after its own start.
+    others are coalesced into it, for an agent has one session at a time. Older ones were missed; the caller
+    says why in `missed_because`, and gives a grace of 0 for its first look after a start.
 
-    Of the missed, `catch_up` starts none; the `last` within the maximal age, older ones coalesced into it (all
-    of them into the slot that is on time, where there is one); or `all` within that age, the newest 100.
+    Of the missed, `catch_up` starts none; the `last` within the maximal age, older ones coalesced into it
+    (all into the slot that is on time, where there is one); or `all` within that age, the newest 100.
     """
     if now <= handled_until:
         return Decisions(rows=(), handled_until=handled_until)

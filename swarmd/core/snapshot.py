@@ -86,6 +86,8 @@ class Snapshot:
     keys: tuple[Key, ...] = ()
     below: tuple[Below, ...] = ()
     open_handoffs: tuple[Handoff, ...] = ()
+    more_open_handoffs: int = 0
+    """Open work beyond `open_handoffs`, where the store has so much that it gives only the first of it."""
     sent: tuple[Handoff, ...] = ()
     aftermath: Aftermath | None = None
     conflicts: tuple[ConflictSeen, ...] = ()

@@ -184,6 +184,10 @@ class Staged:
         """As World: earlier revisions are the base's; one staged here is not yet a revision."""
         return self._base.revision(agent, path, rev)
 
+    def blob(self, hash: str) -> bytes | None:
+        """As World."""
+        return self._base.blob(hash)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:

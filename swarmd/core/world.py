@@ -116,3 +116,7 @@ class World(Protocol):
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:
         """The bytes of an earlier revision; None for revision 0, a deletion, or one that retention removed."""
         ...
+
+    def blob(self, hash: str) -> bytes | None:
+        """Bytes that a session went on from, by their digest; None where they are gone."""
+        ...

@@ -73,7 +73,7 @@ def instant_of(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def show_instant(instant: datetime, zone: ZoneInfo) -> str:
-    """Weekday, local time with offset, and the zone in force: `Mon 2026-11-30 09:00:00+01:00 Europe/Berlin`."""
+    """Weekday, local time, offset and the zone in force: `Mon 2026-11-30 09:00:00+01:00 Europe/Berlin`."""
     local = instant.astimezone(zone)
     day = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[local.weekday()]  # strftime would ask the locale
     return f"{day} {local.isoformat(sep=' ', timespec='seconds')} {zone.key}"

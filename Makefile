@@ -1,0 +1,66 @@
+# make test    every check: lint, types, layers, units, tests with coverage (what the continuous build runs)
+# make demo    a small tree of agents, live, without any key
+# make lint    the checks without the tests
+# make crash   kills and faults at every step of a commit, against the promises
+# make bench   the measurements
+# make clean   remove .venv and what the tools left
+#
+# All of it lives in .venv, made on first use. PYTHON=/path/to/python3 chooses another Python than the one found;
+# PYTEST="-k handoff" adds options of pytest.
+
+.PHONY: test lint demo crash bench clean
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+# The version that constraints.txt was frozen with comes first.
+PYTHON ?= $(shell for name in python3.11 python3 python3.14 python3.13 python3.12; do \
+	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
+DEMO ?= swarmd.demo
+PYTEST ?=
+
+# Paths are relative and programs are called through Python, so that the checkout may lie in a path with spaces.
+VENV := .venv/bin/python
+PIP := $(VENV) -m pip --disable-pip-version-check -qq install -c constraints.txt
+
+test: lint
+	$(VENV) -m pytest -n auto --maxprocesses=4 --cov $(PYTEST)
+
+lint: .venv/.dev
+	$(VENV) -m ruff check .
+	$(VENV) -m ruff format --check .
+	$(VENV) -m mypy
+	.venv/bin/lint-imports
+	systemd/check.sh
+
+demo: .venv/.run
+	$(VENV) -m $(DEMO)
+
+crash: .venv/.dev
+	$(VENV) -m tests.crash.run --all
+
+bench: .venv/.dev
+	$(VENV) -m tests.bench
+
+clean:
+	rm -rf .venv build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find swarmd tests -name __pycache__ -prune -exec rm -rf {} +
+
+# Stamps: what is written last, and only where all before it went well.
+.venv/.made:
+	@test -n "$(PYTHON)" || \
+	  { echo "swarmd needs Python 3.11 or newer, and none was found: install it, or name it with make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "swarmd needs Python 3.11 or newer, and $(PYTHON) is not: name another with make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make a virtual environment: on Debian and Ubuntu install the package python3-venv" >&2; exit 1; }
+	"$(PYTHON)" -m venv --clear .venv
+	@touch $@
+
+# Both install in place: one .venv serves every target and never runs a stale copy.
+.venv/.run: .venv/.made pyproject.toml constraints.txt
+	$(PIP) -e .
+	@touch $@
+
+.venv/.dev: .venv/.made pyproject.toml constraints.txt
+	$(PIP) -e '.[dev]'
+	@touch .venv/.run $@

@@ -1,0 +1,151 @@
+"""Picks who answers a command's call: in a session its desk, else store or daemon; the rule stands here alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from swarmd.errors import Refused, StoreUnusable
+
+if TYPE_CHECKING:
+    from swarmd.places import Places
+
+READS = frozenset({
+    "agent_history", "agent_list", "agent_show", "agent_tree", "attention", "ctx_get", "ctx_history", "ctx_list",
+    "doctor", "handoff_list", "handoff_show", "log", "memory_blame", "memory_conflicts", "memory_diff",
+    "memory_history", "memory_list", "memory_show", "next", "prompt", "report_list", "session_list", "session_log",
+    "session_show", "session_trace", "status", "verify", "why",
+})  # fmt: skip
+"""The calls that change nothing; every other call is an act."""
+
+
+@dataclass(slots=True)
+class Options:
+    """The global options of one run, as given before or after the command."""
+
+    agents: str | None = None
+    state: str | None = None
+    runtime: str | None = None
+    config: str | None = None
+    as_agent: str | None = None
+    json: bool = False
+
+
+class Client(Protocol):
+    """Whoever answers."""
+
+    def call(self, name: str, args: Mapping[str, Any]) -> Any:
+        """The call's JSON document. Raises SwarmdError where it cannot be had."""
+        ...
+
+
+def in_session(environ: Mapping[str, str]) -> bool:
+    """Whether a session started this program. An empty value counts: nobody leaves a session by clearing one."""
+    return "SWARMD_SESSION" in environ or "SWARMD_TOKEN" in environ
+
+
+def choose(options: Options, environ: Mapping[str, str]) -> Client:
+    """The session's desk inside a session, else the operator's way. Raises Refused, never falls back to the operator."""
+    if in_session(environ):
+        return SessionClient.of(options, environ)
+    return OperatorClient(options, environ)
+
+
+def places_of(options: Options, environ: Mapping[str, str]) -> Places:
+    """Where this run's agent files, state, sockets and settings are."""
+    from swarmd.places import PlaceOptions, places
+
+    named = PlaceOptions(
+        agents=options.agents, state=options.state, runtime=options.runtime, config=options.config
+    )
+    return places(named, environ, Path.cwd(), os.getuid())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionClient:
+    """Speaks at the session's desk. Who is speaking is told by the token alone, so `--as` cannot change it."""
+
+    socket: str
+    token: str
+
+    @classmethod
+    def of(cls, options: Options, environ: Mapping[str, str]) -> SessionClient:
+        """The client of the session that started this program. Raises Refused where that cannot be shown."""
+        token, socket = environ.get("SWARMD_TOKEN"), environ.get("SWARMD_SOCKET")
+        if not token or not socket:
+            missing = "SWARMD_TOKEN" if not token else "SWARMD_SOCKET"
+            raise Refused(
+                f"this is inside a session (SWARMD_SESSION or SWARMD_TOKEN is set), and {missing} is missing or empty; "
+                "only programs that the session was given its token for may use swarmd here"
+            )
+        own = environ.get("SWARMD_AGENT", "")
+        if options.as_agent is not None and options.as_agent != own:
+            raise Refused(f"a session acts as its own agent ({own or 'unnamed'}) and as no other, also not {options.as_agent}")
+        return cls(socket=socket, token=token)
+
+    def call(self, name: str, args: Mapping[str, Any]) -> Any:
+        """As Client."""
+        from swarmd import wire_client
+
+        try:
+            return wire_client.call(self.socket, self.token, name, args)
+        except ConnectionError as error:
+            raise Refused(f"the session has ended, or its socket cannot be reached ({error})") from error
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorClient:
+    """Speaks for a person: reads the store itself where it may, and acts through whoever holds the store's lock."""
+
+    options: Options
+    environ: Mapping[str, str]
+
+    def call(self, name: str, args: Mapping[str, Any]) -> Any:
+        """As Client."""
+        where = places_of(self.options, self.environ)
+        if name in READS:
+            return self._read(where, name, args)
+        value = self._act(where, name, args)
+        note_where(where)
+        return value
+
+    def _read(self, where: Places, name: str, args: Mapping[str, Any]) -> Any:
+        from swarmd.service import operator
+
+        try:
+            return operator.open_reader(where).call(name, args, as_agent=self.options.as_agent)
+        except PermissionError as denied:
+            try:
+                return operator.socket_client(where).call(name, args, as_agent=self.options.as_agent)
+            except ConnectionError:
+                raise StoreUnusable(
+                    f"{where.state}: you may not read the store ({denied.strerror or denied}), and no daemon answers "
+                    f"in {where.runtime}; ask its owner, or start the daemon"
+                ) from None
+
+    def _act(self, where: Places, name: str, args: Mapping[str, Any]) -> Any:
+        from swarmd.service import operator
+
+        try:
+            return operator.socket_client(where).call(name, args, as_agent=self.options.as_agent)
+        except ConnectionError:
+            pass
+        try:
+            with operator.open_local(where, self.options.as_agent) as local:
+                return local.call(name, args)
+        except PermissionError as denied:
+            raise StoreUnusable(
+                f"{where.state}: you may not write the store ({denied.strerror or denied}), and no daemon answers "
+                f"in {where.runtime}; ask its owner, or start the daemon"
+            ) from None
+
+
+def note_where(where: Places) -> None:
+    """Say on standard error which state was acted on, where it is not the system's."""
+    from swarmd.cli.output import note
+
+    if not where.is_system:
+        note(f"acted on {where.state}")

@@ -1,0 +1,67 @@
+"""One run of the program: its environment, global options and clock, and the client that answers it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from swarmd.cli import client, output
+from swarmd.cli.client import Client, Options
+from swarmd.errors import BadInput, Refused
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(kw_only=True)
+class Invocation:
+    """What a command is handed. Tests hand in a scripted client, an environment and a clock of their own."""
+
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    connect: Callable[[Options, Mapping[str, str]], Client] = client.choose
+    now: Callable[[], datetime] = _utc_now
+    wait: Callable[[float], None] = time.sleep
+    options: Options = field(default_factory=Options)
+    _client: Client | None = None
+
+    @property
+    def in_session(self) -> bool:
+        """Whether a session started this program."""
+        return client.in_session(self.environ)
+
+    def call(self, name: str, **args: Any) -> Any:
+        """The document that the call gives; an argument of None is left out."""
+        if self._client is None:
+            self._client = self.connect(self.options, self.environ)
+        return self._client.call(name, {key: value for key, value in args.items() if value is not None})
+
+    def show(self, document: Any, printer: Callable[[Any], None]) -> None:
+        """Print the document: as it came with --json, else for a reader."""
+        if self.options.json:
+            output.json_document(document)
+        else:
+            printer(document)
+
+    def operator_only(self, command: str) -> None:
+        """Raises Refused inside a session: these commands touch state and agent files without a call."""
+        if self.in_session:
+            raise Refused(f"`swarmd {command}` is an operator's command; a session may not use it")
+
+    def session_only(self, command: str) -> None:
+        """Raises BadInput outside a session, where there is nothing staged."""
+        if not self.in_session:
+            raise BadInput(f"`swarmd {command}` works inside a session only: it is about what that session has staged")
+
+    def places(self) -> client.Places:
+        """Where agent files, state, sockets and settings are."""
+        return client.places_of(self.options, self.environ)
+
+
+pass_invocation = click.make_pass_decorator(Invocation)

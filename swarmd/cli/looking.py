@@ -1,0 +1,148 @@
+"""`swarmd status`, `why`, `log`, `next` and `attention`: how it goes and why, for a person who looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from swarmd.cli import output
+from swarmd.cli.base import Command, Group
+from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.params import AGENT, DUE, SINCE, list_options, narrowed, now_of, usage
+from swarmd.cli.sessions import change_line
+
+_WHY = output.columns_of("slot ~last ~count decision ~session reason")
+_FIRES = output.columns_of("at agent ~schedule ~zone=timezone")
+_ATTENTION = output.columns_of("id kind agent since text ~next_step")
+
+
+@click.command(cls=Command)
+@click.option("--check", is_flag=True, help="Exit 1 where anything needs attention.")
+@pass_invocation
+def status(invocation: Invocation, check: bool) -> int:
+    """Where everything is and how it goes."""
+    document = invocation.call("status")
+    invocation.show(document, _print_status)
+    return int(check and needs_attention(document))
+
+
+def needs_attention(status: Mapping[str, Any]) -> bool:
+    """Whether the status counts anything that a person must look at."""
+    return bool(status["attention"]["count"])
+
+
+def _print_status(document: Mapping[str, Any]) -> None:
+    output.facts({f"{name}": value for name, value in document["places"].items()})
+    output.line()
+    attention = dict(document["attention"])
+    items = attention.pop("items", [])
+    rest = {name: value for name, value in document.items() if name not in ("places", "attention")}
+    output.facts({**rest, "attention": attention})
+    output.items(items, "  ")
+
+
+@click.command(cls=Command)
+@click.argument("agent", type=AGENT)
+@click.argument("time", type=SINCE, required=False)
+@list_options
+@pass_invocation
+def why(invocation: Invocation, agent: str, time: str | None, **bounds: Any) -> None:
+    """The agent's last slots and wakes, each with its decision and the reason, and its next; or those of a moment."""
+    document = narrowed(invocation.call("why", agent=agent, time=time), "at", bounds)
+    invocation.show(document, lambda found: _print_why(agent, found))
+
+
+def _print_why(agent: str, document: Mapping[str, Any]) -> None:
+    output.listing(document, _WHY, f"nothing was due for {agent} yet")
+    output.line(f"next: {output.local(document.get('next_fire'))}")
+
+
+@click.command(cls=Command)
+@click.argument("agent", type=AGENT, required=False)
+@click.option("--stat", is_flag=True, help="With what each has changed, and its cost.")
+@list_options
+@pass_invocation
+def log(invocation: Invocation, agent: str | None, stat: bool, **bounds: Any) -> None:
+    """One line a slot, session and operator's act, newest first."""
+    document = invocation.call("log", agent=agent, **bounds)
+    invocation.show(document, lambda found: _print_log(found, stat=stat))
+
+
+def _print_log(document: Mapping[str, Any], *, stat: bool) -> None:
+    for row in document["items"]:
+        name = output.shown("", row.get("agent"))
+        who = f"{name}#{row['session']}" if row.get("session") is not None else name
+        parts = [output.local(row.get("at")), output.shown("", row.get("kind")), who]
+        parts += [output.shown("", row[field]) for field in ("outcome", "text") if row.get(field)]
+        if row.get("by"):
+            parts.append(f"({output.shown('', row['by'])})")
+        output.line("  ".join(parts))
+        if stat:
+            _print_stat(row)
+    if not document["items"]:
+        output.note("nothing has happened")
+    output.more(document)
+
+
+def _print_stat(row: Mapping[str, Any]) -> None:
+    for change in row.get("changes") or []:
+        output.line(f"    {change_line(change)}")
+    cost = {name: row[name] for name in ("tokens_in", "tokens_out", "usd") if row.get(name) is not None}
+    if cost:
+        output.line("    " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in cost.items()))
+
+
+@click.command("next", cls=Command)
+@click.argument("agent", type=AGENT, required=False)
+@click.option("-n", "n", type=click.IntRange(1, 10_000), metavar="N", help="How many moments.")
+@click.option("--cron", metavar="EXPR", help="Those of a cron text, in place of an agent's.")
+@click.option("--timezone", "zone", metavar="TZ", help="By the clocks of this zone; with --cron.")
+@click.option("--from", "start", type=DUE, metavar="TIME", help="After this moment; with --cron.")
+@pass_invocation
+def next_fires(
+    invocation: Invocation, agent: str | None, n: int | None, cron: str | None, zone: str | None, start: str | None
+) -> None:
+    """When agents are due next."""
+    if cron is None:
+        if zone is not None or start is not None:
+            usage("--timezone and --from go with --cron")
+        document = invocation.call("next", agent=agent, n=n)
+        invocation.show(document, lambda found: output.listing(found, _FIRES, "nothing is due by a schedule"))
+        return
+    if agent is not None:
+        usage(f"give an agent ({agent}) or --cron, not both")
+    from swarmd.cli.cron import fires
+
+    after = start if start is not None else now_of(click.get_current_context()).isoformat()
+    document = {"fires": fires(cron, zone, after, n or 1, invocation.environ)}
+    invocation.show(document, lambda found: _print_fires(found["fires"]))
+
+
+def _print_fires(moments: Sequence[str]) -> None:
+    for moment in moments:
+        output.line(moment)
+
+
+@click.group(cls=Group, default="list", subcommand_metavar="[ack ID]")
+def attention() -> None:
+    """What needs a person; items close by themselves when they are cured."""
+
+
+@attention.command("list", hidden=True)
+@list_options
+@pass_invocation
+def list_attention(invocation: Invocation, **bounds: Any) -> None:
+    """What needs a person."""
+    document = narrowed(invocation.call("attention"), "since", bounds)
+    invocation.show(document, lambda found: output.listing(found, _ATTENTION, "nothing needs attention"))
+
+
+@attention.command("ack")
+@click.argument("id", type=click.IntRange(1, 2**62))
+@pass_invocation
+def ack(invocation: Invocation, id: int) -> None:
+    """Say that you have seen an item; it comes back where it gets worse."""
+    document = invocation.call("attention_ack", id=id)
+    invocation.show(document, lambda _: output.line(f"item {id} is acknowledged"))

@@ -1,0 +1,205 @@
+"""`swarmd memory`: an agent's folder of notes, its revisions and its conflicts."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from swarmd.cli import output
+from swarmd.cli.base import Group
+from swarmd.cli.editing import edit_copy
+from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.old_spelling import ctx as old_ctx
+from swarmd.cli.old_spelling import handoff as old_handoff
+from swarmd.cli.params import agent_option, list_options, narrowed, read_text, split_agent, usage
+from swarmd.core.acts import ACTS
+from swarmd.errors import BadInput, NotFound
+
+FIRST_FILE = "MEMORY.md"
+_REVISION = click.IntRange(0, 2**62)
+
+_FILES = output.columns_of("file=path ~rev bytes at ~by")
+_HISTORY = output.columns_of("rev ~file at bytes by ~note")
+_BLAME = output.columns_of("line ~rev by ~at text")
+_CONFLICTS = output.columns_of("id file=path ~line ours theirs ~at")
+
+_words = click.argument("words", nargs=-1, metavar="[AGENT] [FILE]")
+_file_option = click.option("--file", default=FIRST_FILE, show_default=True, metavar="FILE", help="Which file.")
+_rev_option = click.option("--rev", type=_REVISION, metavar="REV", help="As it was in this revision.")
+
+
+@click.group(cls=Group)
+def memory() -> None:
+    """An agent's folder of notes; MEMORY.md is its first file.
+
+    Inside a session AGENT is left out: its own memory is meant, --agent names another.
+    """
+
+
+memory.add_command(old_ctx)
+memory.add_command(old_handoff)
+
+
+@memory.command("list")
+@click.argument("words", nargs=-1, metavar="[AGENT]")
+@agent_option
+@list_options
+@pass_invocation
+def list_files(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
+    """The files of the folder."""
+    agent, _ = split_agent(invocation, agent, words, [])
+    document = narrowed(invocation.call("memory_list", agent=agent), "at", bounds)
+    invocation.show(document, lambda found: output.listing(found, _FILES, "the memory is empty"))
+
+
+@memory.command("show")
+@_words
+@agent_option
+@_rev_option
+@pass_invocation
+def show_file(invocation: Invocation, words: tuple[str, ...], agent: str | None, rev: int | None) -> None:
+    """A file's text: as it is when piped, escaped on a terminal."""
+    agent, file = _agent_and_file(invocation, agent, words)
+    document = invocation.call("memory_show", agent=agent, file=file, rev=rev)
+    invocation.show(document, lambda found: output.bare(data_of(found)))
+
+
+@memory.command("edit")
+@_words
+@agent_option
+@pass_invocation
+def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
+    """Edit a copy in $EDITOR; what the agent has written meanwhile is merged with it."""
+    agent, file = _agent_and_file(invocation, agent, words)
+    try:
+        before = invocation.call("memory_show", agent=agent, file=file)
+    except NotFound:
+        if agent is not None:
+            invocation.call("memory_list", agent=agent)  # a file that is not there can be made, an agent cannot
+        before = {"rev": 0, "text": ""}
+    with edit_copy(invocation.environ, file, data_of(before)) as text:
+        if text is None:
+            output.line(f"{file} is unchanged")
+            return
+        document = invocation.call("memory_write", agent=agent, file=file, text=text, base=before["rev"])
+    invocation.show(document, _written)
+
+
+@memory.command("write", help=ACTS["memory_write"].sentence)
+@click.argument("words", nargs=-1, metavar="[AGENT] FILE TEXT|-")
+@agent_option
+@pass_invocation
+def write_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
+    """`-` as TEXT reads standard input."""
+    agent, (file, text) = split_agent(invocation, agent, words, ["FILE", "TEXT"])
+    text = read_text(text, "a file's text", may_be_empty=True)
+    invocation.show(invocation.call("memory_write", agent=agent, file=file, text=text), _written)
+
+
+@memory.command("append", help=ACTS["memory_append"].sentence)
+@click.argument("words", nargs=-1, metavar="[AGENT] FILE TEXT")
+@agent_option
+@pass_invocation
+def append_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
+    """`-` as TEXT reads standard input."""
+    agent, (file, text) = split_agent(invocation, agent, words, ["FILE", "TEXT"])
+    text = read_text(text, "what is to be appended")
+    invocation.show(invocation.call("memory_append", agent=agent, file=file, text=text), _written)
+
+
+@memory.command("history")
+@_words
+@agent_option
+@list_options
+@pass_invocation
+def file_history(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
+    """The file's revisions, who made them and when."""
+    agent, file = _agent_and_file(invocation, agent, words)
+    document = narrowed(invocation.call("memory_history", agent=agent, file=file), "at", bounds)
+    invocation.show(document, lambda found: output.listing(found, _HISTORY, f"{file} has no revisions"))
+
+
+@memory.command("diff")
+@click.argument("words", nargs=-1, metavar="[AGENT] REV [REV]")
+@_file_option
+@agent_option
+@pass_invocation
+def diff_file(invocation: Invocation, words: tuple[str, ...], agent: str | None, file: str) -> None:
+    """What changed between a revision and another, or the file as it is now."""
+    agent, revisions = split_agent(invocation, agent, words, ["REV", "REV"], optional=1)
+    rev, other = [*(_revision(word) for word in revisions), None][:2]
+    document = invocation.call("memory_diff", agent=agent, file=file, rev=rev, other=other)
+    invocation.show(document, lambda found: output.bare(str(found["diff"]).encode("utf-8", "surrogatepass")))
+
+
+@memory.command("restore")
+@click.argument("words", nargs=-1, metavar="[AGENT] REV")
+@_file_option
+@agent_option
+@pass_invocation
+def restore_file(invocation: Invocation, words: tuple[str, ...], agent: str | None, file: str) -> None:
+    """Make the file what it was in a revision; a new revision says so."""
+    agent, (rev,) = split_agent(invocation, agent, words, ["REV"])
+    document = invocation.call("memory_restore", agent=agent, file=file, rev=_revision(rev))
+    invocation.show(document, _written)
+
+
+@memory.command("blame")
+@_words
+@agent_option
+@pass_invocation
+def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
+    """Who wrote each line, and when."""
+    agent, file = _agent_and_file(invocation, agent, words)
+    document = invocation.call("memory_blame", agent=agent, file=file)
+    invocation.show(document, lambda found: output.table(found["lines"], _BLAME))
+
+
+@memory.command("conflicts")
+@click.argument("words", nargs=-1, metavar="[AGENT]")
+@click.option("--take", nargs=2, type=(click.Choice(["ours", "theirs"]), click.IntRange(1, 2**62)), metavar="SIDE N",
+              help="End conflict N: `ours` keeps the file as it is, `theirs` takes the agent's lines.")  # fmt: skip
+@agent_option
+@list_options
+@pass_invocation
+def conflicts(
+    invocation: Invocation, words: tuple[str, ...], take: tuple[str, int] | None, agent: str | None, **bounds: Any
+) -> None:
+    """Lines of the agent that met a person's at the same place and were kept aside."""
+    agent, _ = split_agent(invocation, agent, words, [])
+    if take is not None:
+        document = invocation.call("memory_take", agent=agent, conflict=take[1], side=take[0])
+        invocation.show(document, lambda _: output.line(f"conflict {take[1]} is ended: {take[0]} was taken"))
+        return
+    document = narrowed(invocation.call("memory_conflicts", agent=agent), "at", bounds)
+    invocation.show(document, lambda found: output.listing(found, _CONFLICTS, "no conflicts"))
+
+
+def data_of(document: Mapping[str, Any]) -> bytes:
+    """A file's bytes; what is not UTF-8 travels as base64."""
+    if document.get("base64") is not None:
+        return base64.b64decode(document["base64"])
+    return str(document["text"]).encode("utf-8", "surrogatepass")
+
+
+def _agent_and_file(invocation: Invocation, agent: str | None, words: tuple[str, ...]) -> tuple[str | None, str]:
+    agent, files = split_agent(invocation, agent, words, ["FILE"], optional=1)
+    if files == [""]:
+        raise BadInput("the file's name is empty")
+    return agent, files[0] if files else FIRST_FILE
+
+
+def _revision(word: str) -> int:
+    if not word.isascii() or not word.isdigit() or len(word) > 18:
+        usage(f"{word[:40]!r} is no revision: a number is expected, as `swarmd memory history` lists them")
+    return int(word)
+
+
+def _written(document: Mapping[str, Any]) -> None:
+    name = f"{output.shown('', document.get('agent'))} {output.shown('', document.get('path'))}"
+    output.done(f"{name}: revision {document.get('rev')}, {document.get('bytes')} bytes", document)
+    if document.get("conflicts"):
+        output.note(f"{document['conflicts']} of the lines met others at the same place: `swarmd memory conflicts`")

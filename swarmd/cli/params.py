@@ -1,0 +1,225 @@
+"""What commands take: texts (`-` is standard input), agents, sessions, moments, and the options of lists."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from swarmd.cli.invocation import Invocation
+from swarmd.core.durations import DurationError, parse_duration
+from swarmd.core.instants import from_text, to_text
+from swarmd.core.names import agent_name_problem
+from swarmd.errors import BadInput
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+INPUT_BYTES = 16 * 1024 * 1024
+"""More than this is taken from no standard input: it is the most that a whole memory folder may hold."""
+
+_SPAN = re.compile(r"([0-9]{1,9}) ?(second|sec|minute|min|hour|day|week)s?")
+_UNITS = {"second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "day": 86400, "week": 604800}
+_CLOCK = re.compile(r"[0-2][0-9]:[0-5][0-9](:[0-5][0-9])?")
+_DAYS = {"today": 0, "yesterday": -1, "tomorrow": 1}
+
+
+def read_text(value: str, noun: str, *, may_be_empty: bool = False) -> str:
+    """The text itself, or for `-` what standard input holds. Raises BadInput where it is empty or no text."""
+    text = read_standard_input() if value == "-" else value
+    if not may_be_empty and not text.strip():
+        raise BadInput(f"{noun} may not be empty")
+    return text
+
+
+def read_standard_input() -> str:
+    """All of standard input, as UTF-8 text, byte for byte."""
+    if sys.stdin is None:
+        raise BadInput("standard input is closed; '-' reads the text from there")
+    data = sys.stdin.buffer.read(INPUT_BYTES + 1)
+    if len(data) > INPUT_BYTES:
+        raise BadInput(f"standard input holds more than {INPUT_BYTES} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"standard input is not UTF-8: byte {error.start + 1} is {data[error.start]:#04x}") from None
+
+
+class Text(click.ParamType):
+    """A text, or `-` for standard input."""
+
+    name = "text"
+
+    def __init__(self, noun: str, *, may_be_empty: bool = False) -> None:
+        """`noun` is how an error names the text, as `a handoff`."""
+        self.noun = noun
+        self.may_be_empty = may_be_empty
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read it."""
+        return read_text(value, self.noun, may_be_empty=self.may_be_empty)
+
+
+class AgentName(click.ParamType):
+    """An agent's name, checked as one in a file is; `also` are words that mean something here."""
+
+    name = "agent"
+
+    def __init__(self, *also: str) -> None:
+        """`also`: as `all`, `children`, `operator`."""
+        self.also = also
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it."""
+        problem = None if value in self.also else agent_name_problem(value)
+        if problem is not None:
+            self.fail(problem, param, ctx)
+        return str(value)
+
+
+AGENT = AgentName()
+HANDOFF = click.IntRange(1, 2**62)
+
+
+class Moment(click.ParamType):
+    """A moment, given to calls as UTC; `ahead` says whether a bare `2h` lies ahead or behind."""
+
+    name = "time"
+
+    def __init__(self, *, ahead: bool) -> None:
+        """Which way a bare duration goes."""
+        self.ahead = ahead
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read it by the clock of the one who typed it."""
+        now = now_of(ctx)
+        try:
+            return to_text(parse_moment(value, now, ahead=self.ahead))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+SINCE = Moment(ahead=False)
+DUE = Moment(ahead=True)
+
+
+class SessionName(click.ParamType):
+    """A session: ID, AGENT (its last) or AGENT@TIME; the service finds it, here the time becomes UTC."""
+
+    name = "session"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check its form."""
+        agent, at, moment = str(value).partition("@")
+        if not agent.isascii() or not agent.isdigit():
+            AGENT.convert(agent, param, ctx)
+        if not at:
+            return agent
+        return f"{agent}@{SINCE.convert(moment, param, ctx)}"
+
+
+SESSION = SessionName()
+
+
+def now_of(ctx: click.Context | None) -> datetime:
+    """The invocation's clock."""
+    invocation = ctx.find_object(Invocation) if ctx is not None else None
+    return (invocation or Invocation()).now()
+
+
+def parse_moment(text: str, now: datetime, *, ahead: bool) -> datetime:
+    """The instant that a person means. Raises ValueError with what to write.
+
+    `now`, `today`, `yesterday`, `tomorrow` (at midnight), `09:30` (today), a date, ISO 8601 with or without offset,
+    `2h`, `3 days`, `3 days ago`, `in 2h`. What has no offset is by the zone of the host.
+    """
+    words = " ".join(text.split()).lower()
+    wall = now.astimezone().replace(tzinfo=None)
+    if words == "now":
+        return now
+    if words in _DAYS:
+        return (wall.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=_DAYS[words])).astimezone()
+    if _CLOCK.fullmatch(words):
+        return _iso(f"{wall.date().isoformat()}T{words}", text)
+    span = words.removesuffix(" ago").removeprefix("in ")
+    seconds = _seconds(span)
+    if seconds is not None:
+        forward = words.startswith("in ") or (ahead and not words.endswith(" ago"))
+        try:
+            return now + timedelta(seconds=seconds if forward else -seconds)
+        except OverflowError:
+            raise ValueError(f"{text[:40]!r} is too far away") from None
+    return _iso(text.strip(), text)
+
+
+def _seconds(span: str) -> float | None:
+    found = _SPAN.fullmatch(span)
+    if found is not None:
+        return float(int(found[1]) * _UNITS[found[2]])
+    try:
+        return parse_duration(span)
+    except DurationError:
+        return None
+
+
+def _iso(text: str, typed: str) -> datetime:
+    try:
+        return from_text(text).astimezone()
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{typed[:40]!r} is no time; write it as 2026-12-24T18:00, 2026-12-24, 18:00, yesterday, 2h or '3 days ago'"
+        ) from None
+
+
+def list_options(function: F) -> F:
+    """`--since`, `--until` and `-n`, as every list takes them."""
+    for option in (
+        click.option("-n", "n", type=click.IntRange(1, 1_000_000), metavar="N", help="At most so many, the newest."),
+        click.option("--until", type=SINCE, metavar="TIME", help="None after this moment."),
+        click.option("--since", type=SINCE, metavar="TIME", help="None before this moment, as yesterday or 2h."),
+    ):
+        function = option(function)
+    return function
+
+
+def narrowed(document: Mapping[str, Any], field: str, bounds: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A short list, that its call gives whole, cut by the list options here; `field` is its time."""
+    rows = list(document.get("items") or [])
+    since, until, most = bounds.get("since"), bounds.get("until"), bounds.get("n")
+    if since is not None or until is not None:
+        low, high = since or "", until or "9999"
+        rows = [row for row in rows if row.get(field) and low <= _comparable(row[field]) <= high]
+    return {**document, "items": rows[:most]}
+
+
+def _comparable(instant: str) -> str:
+    return to_text(from_text(instant))
+
+
+def split_agent(
+    invocation: Invocation, agent: str | None, words: Sequence[str], wanted: Sequence[str], *, optional: int = 0
+) -> tuple[str | None, list[str]]:
+    """AGENT and the words after it. In a session, and with `--agent`, AGENT is left out and means that one."""
+    own = invocation.in_session or agent is not None
+    names = list(wanted) if own else ["AGENT", *wanted]
+    if len(words) < len(names) - optional:
+        usage(f"missing argument {names[len(words)]}")
+    if len(words) > len(names):
+        hint = "; inside a session AGENT is left out (--agent names another)" if invocation.in_session else ""
+        usage(f"unexpected argument {words[len(names)]!r}: {' '.join(names)} is expected, a text in quotes{hint}")
+    if own:
+        return agent, list(words)
+    return AGENT.convert(words[0], None, click.get_current_context()), list(words[1:])
+
+
+def usage(message: str) -> NoReturn:
+    """Raise the error of a wrong use of the present command."""
+    raise click.UsageError(message, ctx=click.get_current_context())
+
+
+def agent_option(function: F) -> F:
+    """`--agent`, whose keys or memory it is, in place of the first argument."""
+    return click.option("--agent", type=AGENT, metavar="AGENT", help="Whose; in a session left out for its own.")(function)

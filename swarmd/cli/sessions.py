@@ -1,0 +1,195 @@
+"""`swarmd session`: what ran, what it changed, and what an operator may still do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from swarmd.cli import output
+from swarmd.cli.base import Group
+from swarmd.cli.exporting import as_json, as_markdown
+from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.params import AGENT, SESSION, list_options
+from swarmd.core.sessions import OUTCOMES
+from swarmd.errors import BadInput
+
+POLL_SECONDS = 0.5
+
+_SESSIONS = output.columns_of("id agent ~trigger started outcome ~by ~reason", outcome=lambda row: result_of(row))
+_name = click.argument("session", type=SESSION)
+
+
+def result_of(session: Mapping[str, Any]) -> Any:
+    """The outcome, and until there is one the state."""
+    return session.get("outcome") or session.get("state")
+
+
+@click.group(cls=Group)
+def session() -> None:
+    """Sessions. One is named by its ID, by AGENT (its last) or by AGENT@TIME."""
+
+
+@session.command("list")
+@click.option("--agent", type=AGENT, metavar="AGENT", help="Only those of this agent.")
+@click.option("--outcome", type=click.Choice(OUTCOMES), help="Only those that ended so.")
+@list_options
+@pass_invocation
+def list_sessions(invocation: Invocation, **args: Any) -> None:
+    """Sessions, newest first."""
+    document = invocation.call("session_list", **args)
+    invocation.show(document, lambda found: output.listing(found, _SESSIONS, "no sessions"))
+
+
+@session.command("show")
+@_name
+@pass_invocation
+def show_session(invocation: Invocation, session: str) -> None:
+    """One session: how it ended, what it changed, what was refused."""
+    invocation.show(invocation.call("session_show", session=session), print_session)
+
+
+def print_session(document: Mapping[str, Any]) -> None:
+    """A session for a reader."""
+    changes = document.get("changes") or []
+    output.facts(document, without=("changes",))
+    if changes:
+        output.line("changes")
+        for change in changes:
+            output.line(f"  {change_line(change)}")
+
+
+def change_line(change: Mapping[str, Any]) -> str:
+    """One change in one line: what was done to what, from what to what, and the verdict where it is not `done`."""
+    parts = [output.shown("", change.get("act")), output.shown("", change.get("target"))]
+    before, after = change.get("before"), change.get("after")
+    if before is not None:
+        parts.append(f"{output.cut(before)} -> {output.cut(after) if after is not None else 'nothing'}")
+    elif after is not None:
+        parts.append(output.cut(after))
+    verdict = change.get("verdict")
+    if verdict not in (None, "done"):
+        parts.append(f"[{output.shown('', verdict)}]")
+    return "  ".join(parts)
+
+
+@session.command("log")
+@_name
+@click.option("-f", "--follow", is_flag=True, help="Go on until the session has ended.")
+@pass_invocation
+def session_log(invocation: Invocation, session: str, follow: bool) -> None:
+    """What the session's program wrote, and the events of its transcript."""
+    document = invocation.call("session_log", session=session)
+    if not follow:
+        invocation.show(document, _print_log)
+        return
+    if invocation.options.json:
+        raise BadInput("--follow and --json do not go together: --json prints one document")
+    _follow(invocation, str(document.get("session", session)), document)
+
+
+def _follow(invocation: Invocation, session: str, document: Mapping[str, Any]) -> None:
+    """The first document names the session by its number: a later one of the same agent is not run into."""
+    seen: dict[str, Any] = {}
+    while True:
+        _print_new(document, seen)
+        if document.get("done"):
+            return
+        invocation.wait(POLL_SECONDS)
+        document = invocation.call("session_log", session=session)
+
+
+def _print_log(document: Mapping[str, Any]) -> None:
+    _print_new(document, {})
+
+
+def _print_new(document: Mapping[str, Any], seen: dict[str, Any]) -> None:
+    """What the document has beyond what `seen` counts; a line that has no end yet waits, unless all is done."""
+    for event in (document.get("events") or [])[seen.get("events", 0) :]:
+        output.items([event])
+    seen["events"] = len(document.get("events") or [])
+    for stream, sign in (("stdout", ""), ("stderr", "! ")):
+        text = str(document.get(stream) or "")
+        start = seen.get(stream, 0)
+        end = len(text) if document.get("done") or not seen else text.rfind("\n") + 1
+        if end > start:
+            output.block(text[start:end], sign)
+            seen[stream] = end
+    output.flush()
+
+
+@session.command("cancel")
+@_name
+@pass_invocation
+def cancel(invocation: Invocation, session: str) -> None:
+    """End a session that is queued or runs; what it has not saved stays a draft."""
+    document = invocation.call("session_cancel", session=session)
+    invocation.show(document, lambda found: output.done(f"session {_id(found, session)} is cancelled", found))
+
+
+@session.command("apply")
+@_name
+@click.option("--as-operator", is_flag=True, help="In your own name, where the agent may not.")
+@pass_invocation
+def apply(invocation: Invocation, session: str, as_operator: bool) -> None:
+    """Save a session's draft, judged as its agent."""
+    document = invocation.call("session_apply", session=session, as_operator=as_operator)
+    invocation.show(document, lambda found: output.done(f"the draft of session {_id(found, session)} is saved", found))
+
+
+@session.command("discard")
+@_name
+@pass_invocation
+def discard(invocation: Invocation, session: str) -> None:
+    """Drop a session's draft."""
+    document = invocation.call("session_discard", session=session)
+    invocation.show(document, lambda found: output.done(f"the draft of session {_id(found, session)} is dropped", found))
+
+
+def _id(document: Any, session: str) -> str:
+    """The number that the service found, else the name as it was typed."""
+    return output.shown("", document.get("id", session)) if isinstance(document, Mapping) else session
+
+
+@session.command("revert")
+@click.argument("sessions", type=SESSION, nargs=-1, required=True)
+@pass_invocation
+def revert(invocation: Invocation, sessions: tuple[str, ...]) -> int:
+    """Undo what sessions have written, as far as nothing was changed since; exit 1 where nothing could be undone."""
+    document = invocation.call("session_revert", sessions=list(sessions))
+    invocation.show(document, _print_reverted)
+    return int(bool(document["not_undone"]) and not document["undone"])
+
+
+def _print_reverted(document: Mapping[str, Any]) -> None:
+    for change in document["undone"]:
+        output.line(f"undone      {change_line(change)}")
+    for change in document["not_undone"]:
+        output.line(f"not undone  {change_line(change)}: {output.shown('', change.get('reason'))}")
+    if not document["undone"] and not document["not_undone"]:
+        output.note("these sessions have changed nothing")
+
+
+@session.command("trace")
+@_name
+@pass_invocation
+def trace(invocation: Invocation, session: str) -> None:
+    """What led to a session, and what came of it: handoffs and sessions by cause."""
+    invocation.show(invocation.call("session_trace", session=session), output.facts)
+
+
+@session.command("export")
+@_name
+@click.option("--format", "form", type=click.Choice(["json", "yaml", "md"]), default="json", show_default=True)
+@pass_invocation
+def export(invocation: Invocation, session: str, form: str) -> None:
+    """A session with its log, to be kept elsewhere."""
+    if form == "yaml":
+        raise BadInput("--format yaml is not there yet; json and md are")
+    shown = invocation.call("session_show", session=session)
+    log = invocation.call("session_log", session=str(shown["id"]))
+    if form == "json" or invocation.options.json:
+        output.json_document(as_json(shown, log))
+    else:
+        output.line(as_markdown(shown, log))

@@ -1,0 +1,78 @@
+"""From which revision a person's text was made: an editor may have loaded an older one than the file had last.
+
+Merged from the wrong base, a stale text would take back what was written since, without a word. Read too eagerly, it
+would bring back what the person has just removed. So an older base needs evidence, and a text that is exactly an
+older revision is the person's word: the file is as they want it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swarmd.core.merge import keys_of, lines_of
+
+ALIKE = 0.6
+"""From here on two lines are one line and its correction."""
+COMPARED = 50
+_WORD = re.compile(rb"\w+|[^\x00-\x7f]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A revision and its text."""
+
+    rev: int
+    data: bytes
+
+
+def base_of(text: bytes, seen: Known | None, others: Sequence[Known]) -> Known | None:
+    """The revision that `text` was made from; `seen` is what the file was last known to hold (None: not known).
+
+    Where that is not known, the nearest counts; None where there is no revision at all.
+    """
+    lines = _bag(text)
+    if seen is None:
+        return min(others, key=lambda known: (_distance(lines, _bag(known.data)), -known.rev), default=None)
+    if any(known.data == text for known in others):
+        return seen
+    best, least = seen, _distance(lines, _bag(seen.data))
+    for known in sorted(others, key=lambda known: -known.rev):
+        away = _distance(lines, _bag(known.data))
+        if away < least and (known.rev > seen.rev or _is_stale(lines, known, seen)):
+            best, least = known, away
+    return best
+
+
+def removed_lines(text: bytes, seen: bytes, before: bytes) -> tuple[str, ...]:
+    """What `seen` had added to `before` and `text` has no more: what is said when a person's save removes it."""
+    lines = (_bag(seen) - _bag(before)) - _bag(text)
+    return tuple(key.decode("utf-8", errors="backslashreplace") for key in lines if key.strip())
+
+
+def _is_stale(lines: Counter[bytes], older: Known, seen: Known) -> bool:
+    """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that corrects it."""
+    old, new = _bag(older.data), _bag(seen.data)
+    added = new - old
+    if not added or added & lines:
+        return False
+    if 2 * (old & lines).total() < max(old.total(), 1):
+        return False
+    own = list(lines - old)[:COMPARED]
+    return not any(_alike(mine, their) for mine in own for their in list(added)[:COMPARED])
+
+
+def _alike(a: bytes, b: bytes) -> bool:
+    words_a, words_b = Counter(_WORD.findall(a)), Counter(_WORD.findall(b))
+    total = words_a.total() + words_b.total()
+    return total > 0 and 2 * (words_a & words_b).total() >= ALIKE * total
+
+
+def _bag(data: bytes) -> Counter[bytes]:
+    return Counter(keys_of(lines_of(data)))
+
+
+def _distance(a: Counter[bytes], b: Counter[bytes]) -> int:
+    return (a - b).total() + (b - a).total()

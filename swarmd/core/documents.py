@@ -1,0 +1,66 @@
+"""Values as the JSON documents that users read (INTERFACE section 9); fields are only ever added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from swarmd.core.changes import Change, SendHandoff
+from swarmd.core.handoffs import Handoff
+from swarmd.core.instants import maybe_text, to_text
+from swarmd.core.staging import HandoffWritten, KeyWritten, MemoryWritten, Reported, Verdict
+from swarmd.core.world import Actor, Document, Key, World
+
+JSON = Any
+
+
+def key_doc(key: Key) -> dict[str, JSON]:
+    """A key."""
+    return {"agent": key.agent, "key": key.key, "value": key.value, "version": key.version,
+            "updated": to_text(key.updated), "by": key.by}  # fmt: skip
+
+
+def handoff_doc(handoff: Handoff) -> dict[str, JSON]:
+    """A handoff with its thread."""
+    return {
+        "id": handoff.id, "sender": handoff.sender, "receiver": handoff.receiver, "text": handoff.text,
+        "priority": handoff.priority, "status": handoff.status.value, "created": to_text(handoff.created),
+        "due": maybe_text(handoff.due), "expires": maybe_text(handoff.expires),
+        "thread": [{"at": to_text(e.at), "by": e.by, "kind": e.kind, "text": e.text} for e in handoff.thread],
+        "cause": {"session": handoff.cause.session, "handoff": handoff.cause.handoff}, "depth": handoff.depth,
+        "dedupe": handoff.dedupe, "by": handoff.by,
+    }  # fmt: skip
+
+
+def memory_doc(document: Document, conflicts: int = 0) -> dict[str, JSON]:
+    """A memory file's head, without its text."""
+    return {"agent": document.agent, "path": document.path, "rev": document.rev, "at": to_text(document.at),
+            "by": document.by, "bytes": len(document.data or b""), "conflicts": conflicts}  # fmt: skip
+
+
+def written_doc(change: Change, verdict: Verdict, world: World, actor: Actor) -> dict[str, JSON]:
+    """What an act has written (or found written already), for the one who asked."""
+    for effect in verdict.effects:
+        match effect:
+            case KeyWritten():
+                return key_doc(effect.key)
+            case HandoffWritten():
+                return handoff_doc(effect.handoff)
+            case MemoryWritten():
+                return memory_doc(effect.document, len(effect.conflicts))
+            case Reported():
+                return {"id": None, "agent": effect.agent, "parent": effect.parent, "text": effect.text,
+                        "at": to_text(world.now), "by": actor.by}  # fmt: skip
+    return _unchanged(change, verdict, world)
+
+
+def _unchanged(change: Change, verdict: Verdict, world: World) -> dict[str, JSON]:
+    handoff = world.handoff(verdict.value) if isinstance(verdict.value, int) else None
+    if handoff is not None:
+        return handoff_doc(handoff)
+    if hasattr(change, "key"):
+        key = world.key(change.agent, change.key)
+        return key_doc(key) if key is not None else {"agent": change.agent, "key": change.key, "value": None}
+    if hasattr(change, "path"):
+        document = world.document(change.agent, change.path)
+        return memory_doc(document) if document is not None else {"agent": change.agent, "path": change.path}
+    return {"receiver": change.to} if isinstance(change, SendHandoff) else {}

@@ -1,0 +1,124 @@
+"""Which paths and sizes a memory folder may have, and what its globs match; nothing here opens a file."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+PATH_PARTS = 4
+PART_BYTES = 100
+FIRST_FILE = "MEMORY.md"
+FIRST_FILE_BYTES = 1024 * 1024
+FOLDER_BYTES = 16 * 1024 * 1024
+FOLDER_FILES = 1000
+
+
+def path_problem(path: str) -> str | None:
+    """Why `path` may not name a memory file, or None where it may."""
+    if not path:
+        return "a memory path may not be empty"
+    parts = path.split("/")
+    if len(parts) > PATH_PARTS:
+        return f"{_shown(path)}: a memory path has up to {PATH_PARTS} parts; this one has {len(parts)}"
+    for part in parts:
+        problem = _part_problem(part)
+        if problem is not None:
+            return f"{_shown(path)}: {problem}"
+    return None
+
+
+def _part_problem(part: str) -> str | None:
+    if not part:
+        return "a memory path may not start or end with '/', nor hold '//'"
+    if part.startswith("."):
+        return "no part of a memory path may start with a dot"
+    try:
+        size = len(part.encode("utf-8"))
+    except UnicodeEncodeError:
+        return "a memory path must be UTF-8; this one holds bytes that are not"
+    if size > PART_BYTES:
+        return f"each part of a memory path may have {PART_BYTES} bytes; this one has {size}"
+    # Line and paragraph separators break a listing just as control characters do.
+    if any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in part):
+        return "a memory path may not hold control characters"
+    if not unicodedata.is_normalized("NFC", part):
+        return "a memory path must be in Unicode's composed form (NFC)"
+    return None
+
+
+def _shown(path: str) -> str:
+    return ascii(path if len(path) <= 120 else path[:117] + "...")
+
+
+def tree_problems(paths: Iterable[str]) -> list[str]:
+    """Every reason why these paths may not stand in one folder together; each path by itself included."""
+    names = sorted(set(paths))
+    problems = [problem for problem in map(path_problem, names) if problem is not None]
+    if len(names) > FOLDER_FILES:
+        problems.append(f"a memory folder may have {FOLDER_FILES} files; this one has {len(names)}")
+    return problems + _twins(names)
+
+
+def _twins(names: list[str]) -> list[str]:
+    """Names that some file system or reader takes for one, and files that would have to be folders too."""
+    seen: dict[str, str] = {}
+    files = set(names)
+    problems: list[str] = []
+    for path in names:
+        parts = path.split("/")
+        for count in range(1, len(parts) + 1):
+            prefix = "/".join(parts[:count])
+            twin = seen.setdefault(_folded(prefix), prefix)
+            if twin != prefix:
+                problems.append(f"{_shown(prefix)} and {_shown(twin)} differ only in case")
+            elif count < len(parts) and prefix in files:
+                problems.append(f"{_shown(prefix)} is a file, so that {_shown(path)} cannot stand in it")
+    return list(dict.fromkeys(problems))
+
+
+def _folded(path: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def file_limit(path: str) -> int:
+    """How many bytes the file under `path` may have."""
+    return FIRST_FILE_BYTES if path == FIRST_FILE else FOLDER_BYTES
+
+
+def size_problems(sizes: Iterable[tuple[str, int]]) -> list[str]:
+    """Every limit in bytes that files of these sizes go over."""
+    problems = []
+    total = 0
+    for path, size in sizes:
+        total += size
+        if size > file_limit(path):
+            problems.append(f"{_shown(path)} may have {file_limit(path)} bytes; it has {size}")
+    if total > FOLDER_BYTES:
+        problems.append(f"a memory folder may have {FOLDER_BYTES} bytes; it has {total}")
+    return problems
+
+
+def appended(old: bytes, added: bytes) -> bytes:
+    """`added` after `old`, on lines of its own."""
+    gap = b"" if not old or old.endswith(b"\n") else b"\n"
+    end = b"" if added.endswith(b"\n") else b"\n"
+    return old + gap + added + end
+
+
+def matches(path: str, globs: Iterable[str]) -> bool:
+    """Whether one of `globs` covers `path`: `*` and `?` within a part, `**` across parts.
+
+    A glob that covers a folder covers all that is in it, so that a protected folder has no way in.
+    """
+    parts = path.split("/")
+    prefixes = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    return any(_pattern(glob).fullmatch(prefix) for glob in globs for prefix in prefixes)
+
+
+@lru_cache(maxsize=512)
+def _pattern(glob: str) -> re.Pattern[str]:
+    tokens = {"**/": "(?:[^/]+/)*", "**": ".+", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob.rstrip("/"))
+    return re.compile("".join(tokens.get(piece, re.escape(piece)) for piece in pieces), re.DOTALL)

@@ -1,0 +1,49 @@
+"""The prompt of a session, made from a snapshot and a token counter; it reads nothing else, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from swarmd.core.fences import Mark, code_for, render, section, text_of
+from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
+from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
+from swarmd.core.room import corrected
+from swarmd.core.snapshot import Prompt, Section, Snapshot
+from swarmd.core.standing import STANDING_COMMAND
+
+PARTS = (
+    memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, last_part, why_part, time_part,
+)  # fmt: skip
+"""The sections of the user part, from what changes least to what changes most: a provider's cache of the beginning
+stays good for as long as nothing before it has changed."""
+
+OPENING = "opens this message: this is its code"
+"""The words of the first mark; it says the code before any foreign text has been read."""
+
+
+def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str = STANDING_COMMAND) -> Prompt:
+    """The prompt. Equal snapshots (and counts) give equal bytes.
+
+    The system part is the agent's own system prompt, byte for byte, and `standing`, the rules for its kind of
+    runner. The user part is the sections, fenced by a code that stands in no text of either part.
+    """
+    system = system_part(snapshot.agent.system_prompt, standing)
+    counted = corrected(count, snapshot.token_ratio)
+    parts = [make(snapshot, counted) for make in PARTS]
+    fenced = [section(part.name, part.about, part.pieces) for part in parts]
+    texts = [system, *(text_of(piece) for pieces in fenced for piece in pieces)]
+    code = code_for(snapshot.fence, snapshot.agent.name, texts)
+    fenced[0] = (Mark(words=OPENING), *fenced[0])
+    rendered = [render(pieces, code) for pieces in fenced]
+    sections = [Section(name="system", tokens=counted(system))]
+    sections += [
+        Section(name=part.name, tokens=counted(text), left_out=part.left_out)
+        for part, text in zip(parts, rendered, strict=True)
+    ]
+    tokens = sum(each.tokens for each in sections)
+    return Prompt(system=system, user="".join(rendered), tokens=tokens, sections=tuple(sections))
+
+
+def system_part(system_prompt: str, standing: str) -> str:
+    """The system prompt, untouched, then the standing rules."""
+    return f"{system_prompt}\n\n{standing}" if system_prompt else standing

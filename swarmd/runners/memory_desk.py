@@ -1,0 +1,149 @@
+"""What a session does to its own memory by desk calls: done at once on its working copy, never in the store."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from swarmd.core.memory import appended, matches, path_problem, size_problems, tree_problems
+from swarmd.core.wire import JSON, Desk, MemoryTree, Message, Reply
+from swarmd.errors import BadInput, Failed, NotFound, Refused, SwarmdError
+from swarmd.runners.memory_copy import put, read_memory, take_away
+
+MEMORY_CALLS: Mapping[str, tuple[str, ...]] = {
+    "memory_list": (),
+    "memory_show": ("file",),
+    "memory_write": ("file", "text"),
+    "memory_append": ("file", "text"),
+    "memory_delete": ("file",),
+}
+"""The calls that are answered here, with the arguments they take (beside `agent`)."""
+READS = ("memory_list", "memory_show")
+REMEMBERED = 256
+"""Of calls that change something, how many answers are kept: a repeated call gets the first answer again."""
+
+
+class MemoryDesk:
+    """The memory of one running session: one call after the other, so that a checkpoint never sees half of one."""
+
+    def __init__(
+        self, *, agent: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk
+    ) -> None:
+        self._agent = agent
+        self._folder = folder
+        self._base = base
+        self._read_only = read_only
+        self._desk = desk
+        self._one_at_a_time = asyncio.Lock()
+        self._answers: OrderedDict[str, Reply] = OrderedDict()
+
+    def is_own(self, args: Mapping[str, JSON]) -> bool:
+        """Whether a call means the session's own memory (the desk answers for that of others)."""
+        return args.get("agent") in (None, self._agent)
+
+    async def checkpoint(self, message: Message) -> Reply:
+        """Have the desk commit now, with the copy as it is."""
+        async with self._one_at_a_time:
+            tree, problems = await asyncio.to_thread(read_memory, self._folder, self._base, self._read_only)
+            if tree is None:
+                return Reply(error=problems[0], kind=Refused.kind)
+            return await self._desk.checkpoint(message, tree, problems)
+
+    async def call(self, message: Message) -> Reply:
+        """Answer one of MEMORY_CALLS."""
+        async with self._one_at_a_time:
+            answer = self._answers.get(message.id) or await self._answer(message)
+            if message.call not in READS:
+                self._answers[message.id] = answer
+                if len(self._answers) > REMEMBERED:
+                    self._answers.popitem(last=False)
+            return answer
+
+    async def _answer(self, message: Message) -> Reply:
+        try:
+            return Reply(value=await asyncio.to_thread(self._do, message.call, dict(message.args)))
+        except SwarmdError as error:
+            self._desk.event("refused", {"act": message.call, "reason": str(error)})
+            return Reply(error=str(error), kind=error.kind)
+
+    def _do(self, call: str, args: dict[str, Any]) -> JSON:
+        args.pop("agent", None)
+        names = MEMORY_CALLS[call]
+        if set(args) != set(names) or not all(isinstance(args[name], str) for name in names):
+            raise BadInput(f"{call} takes {', '.join(names) or 'no arguments'}, as text")
+        acts: dict[str, Callable[..., JSON]] = {
+            "memory_list": self._list,
+            "memory_show": self._show,
+            "memory_write": self._write,
+            "memory_append": self._append,
+            "memory_delete": self._delete,
+        }
+        return acts[call](**args)
+
+    def _files(self) -> dict[str, bytes]:
+        tree, problems = read_memory(self._folder, self._base, self._read_only)
+        if tree is None:
+            raise Failed(problems[0])
+        return tree.as_files()
+
+    def _list(self) -> JSON:
+        items = [{"file": path, "bytes": len(data)} for path, data in sorted(self._files().items())]
+        return {"items": items, "next": None}
+
+    def _show(self, file: str) -> JSON:
+        data = self._files().get(file)
+        if data is None:
+            raise NotFound(f"there is no memory file {file[:200]!r}")
+        try:
+            return {"file": file, "text": data.decode("utf-8")}
+        except UnicodeDecodeError:
+            return {"file": file, "base64": base64.b64encode(data).decode("ascii")}
+
+    def _write(self, file: str, text: str) -> JSON:
+        return self._put(file, self._files(), _utf8(text))
+
+    def _append(self, file: str, text: str) -> JSON:
+        if not text:
+            raise BadInput("the text to append may not be empty")
+        files = self._files()
+        return self._put(file, files, appended(files.get(file, b""), _utf8(text)))
+
+    def _delete(self, file: str) -> JSON:
+        if file not in self._files():
+            raise NotFound(f"there is no memory file {file[:200]!r}")
+        self._may_change(file)
+        try:
+            take_away(self._folder, file)
+        except OSError as error:
+            raise Refused(f"{file}: {error.strerror}") from None
+        return {"file": file}
+
+    def _put(self, file: str, files: dict[str, bytes], data: bytes) -> JSON:
+        self._may_change(file)
+        # Only what this act would bring about is its fault: problems that are there already are for the end.
+        sizes = {path: len(old) for path, old in files.items()}
+        problems = [*tree_problems([*files, file]), *size_problems((sizes | {file: len(data)}).items())]
+        for problem in problems:
+            if problem not in [*tree_problems(files), *size_problems(sizes.items())]:
+                raise Refused(problem)
+        try:
+            put(self._folder, file, data)
+        except OSError as error:
+            raise Refused(f"{file}: {error.strerror}") from None
+        return {"file": file, "bytes": len(data)}
+
+    def _may_change(self, file: str) -> None:
+        if problem := path_problem(file):
+            raise Refused(problem)
+        if matches(file, self._read_only):
+            raise Refused(f"{file} is read-only for {self._agent}")
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadInput("the text must be UTF-8; it holds bytes that are not") from None

@@ -1,0 +1,59 @@
+"""Which runners there are: the built-in ones and those of installed packages; it starts none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Protocol, cast
+
+from pydantic import BaseModel
+
+from swarmd.core.wire import Runner
+from swarmd.errors import BadInput
+from swarmd.runners.host import Host
+
+GROUP = "swarmd.runners"
+BUILT_IN: Mapping[str, str] = {"command": "swarmd.runners.command"}
+
+
+class RunnerModule(Protocol):
+    """What a runner's module offers."""
+
+    @property
+    def Options(self) -> type[BaseModel]:  # noqa: N802 - it is a class
+        """The `[runner]` table without `kind`; unknown fields are refused."""
+
+    @property
+    def measures(self) -> frozenset[str]:
+        """The limits that this runner can measure; any other limit of that sort is an error in the agent's file."""
+
+    def make(self, host: Host) -> Runner:
+        """The runner, at this host."""
+
+
+def kinds() -> list[str]:
+    """Every value that `runner.kind` may have here."""
+    return sorted({*BUILT_IN, *_installed()})
+
+
+def load(kind: str) -> RunnerModule:
+    """The runner's module, or BadInput where there is none or where it cannot be imported."""
+    if kind in BUILT_IN:
+        return cast(RunnerModule, import_module(BUILT_IN[kind]))
+    point = _installed().get(kind)
+    if point is None:
+        raise BadInput(f"no runner is named {kind!r}; there are: {', '.join(kinds())}")
+    try:
+        module = point.load()
+    except Exception as error:  # a stranger's code: whatever it raises must not take the others down
+        raise BadInput(f"the runner {kind!r} ({point.value}) cannot be loaded: {error!r}") from error
+    missing = [name for name in ("Options", "measures", "make") if not hasattr(module, name)]
+    if missing:
+        raise BadInput(f"the runner {kind!r} ({point.value}) lacks {', '.join(missing)}")
+    return cast(RunnerModule, module)
+
+
+def _installed() -> dict[str, EntryPoint]:
+    # A package cannot take a built-in runner's name: what `command` means does not depend on what is installed.
+    return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}

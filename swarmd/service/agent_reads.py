@@ -1,0 +1,229 @@
+"""Reads of agents, slots and sessions: what is in force, what ran, why, and what comes next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from swarmd.core.agent import to_json
+from swarmd.core.instants import to_text
+from swarmd.core.schedule import jitter_of, next_slot
+from swarmd.core.zones import parse_zone, show_instant
+from swarmd.errors import NotFound
+from swarmd.service import rows
+from swarmd.service.sessions_named import named
+from swarmd.service.view import JSON, Args, View, items, moment_text, window
+from swarmd.store import queries, trees
+
+
+def agent_list(view: View, args: Args) -> JSON:
+    """Every agent in force that the caller may see."""
+    return items(_agents(view))
+
+
+def _agents(view: View, only: str | None = None) -> list[dict[str, JSON]]:
+    connection, tree = view.connection, view.tree
+    pauses, known = queries.pauses(connection), queries.agent_rows(connection)
+    running = {row["agent"]: row["id"] for row in queries.live(connection) if row["state"] == "running"}
+    last = queries.last_sessions(connection)
+    work = queries.open_work(connection)
+    return [
+        rows.agent_doc(
+            agent, held=rows.held_by(name, tree.above(name), pauses), pauses=pauses,
+            problem=known[name]["problem"] if name in known else None, running=running.get(name),
+            last=last.get(name), open_handoffs=work.get(name, 0), now=view.now,
+        )
+        for name, agent in tree.agents.items() if (only is None or name == only) and view.sees(name)
+    ]  # fmt: skip
+
+
+def agent_tree(view: View, args: Args) -> JSON:
+    """The agents in force as a tree."""
+    documents = {doc["name"]: {**doc, "children": []} for doc in _agents(view)}
+    roots = []
+    for name, doc in documents.items():
+        parent = view.tree.parent(name)
+        (documents[parent]["children"] if parent in documents else roots).append(doc)
+    return {"roots": roots}
+
+
+def agent_show(view: View, args: Args) -> JSON:
+    """One agent with its definition; `at` names a session: the definition that it ran with."""
+    agent = view.agent(args)
+    if args.get("at"):
+        session = named(view, args["at"])
+        definition = trees.definition(view.connection, session["definition"]) if session["definition"] else None
+        if definition is None:
+            raise NotFound(f"session {session['id']} never started, so it ran with no definition")
+        hash = session["definition"]
+    else:
+        definition = view.tree.agent(agent)
+        if definition is None:
+            raise NotFound(f"the agent {agent!r} is not in force; swarmd agent history {agent} tells since when")
+        hash = queries.agent_rows(view.connection)[agent]["hash"]
+    document = (_agents(view, agent) or [{"name": agent}])[0]
+    return {**document, "definition": json.loads(to_json(definition)), "hash": hash,
+            "text": queries.definition_text(view.connection, hash),
+            "children": view.tree.children(agent), "above": view.tree.above(agent)}  # fmt: skip
+
+
+def agent_history(view: View, args: Args) -> JSON:
+    """When and by whom the agent's definition was changed, newest first."""
+    agent = view.agent(args)
+    return items([{"at": r["at"], "what": r["what"], "hash": r["hash"], "by": r["by"],
+                   "text": queries.definition_text(view.connection, r["hash"]) if r["hash"] else None}
+                  for r in queries.agent_history(view.connection, agent)])  # fmt: skip
+
+
+def why(view: View, args: Args) -> JSON:
+    """The agent's last slots with decision and reason, and the next; or those around a moment."""
+    agent = view.agent(args)
+    at = moment_text(args, "time")
+    if at is None:
+        slots = queries.slots(view.connection, window(args, 20), agent=agent)
+    else:
+        slots = queries.slots_around(view.connection, agent, at)
+    definition = view.tree.agent(agent)
+    pauses = queries.pauses(view.connection)
+    held = rows.held_by(agent, view.tree.above(agent), pauses)
+    fire = None if definition is None else rows.next_start(definition, view.now)
+    return {
+        "items": [rows.slot_doc(row) for row in slots],
+        "next_fire": None if fire is None else to_text(fire),
+        "next_reason": _next_reason(view, agent, held, pauses),
+        "sessions": [
+            rows.session_doc(row, [])
+            for row in queries.sessions(view.connection, queries.Window(n=10), agent=agent)
+            if at is None and row["slot"] is None
+        ],
+    }
+
+
+def _next_reason(view: View, agent: str, held: Sequence[str], pauses: dict[str, queries.Row]) -> str:
+    definition = view.tree.agent(agent)
+    if definition is None:
+        return "it is not in force"
+    if not definition.enabled:
+        return "it is disabled: its file says enabled = false; its slots are skipped"
+    if held:
+        pause = pauses[held[0]]
+        return f"paused at {held[0]} by {pause['by']}: {pause['reason'] or 'no reason given'}; its slots are skipped"
+    if rows.schedule_of(definition) is None:
+        return "it has no schedule; it starts when somebody runs it"
+    return "by its schedule"
+
+
+def next_fires(view: View, args: Args) -> JSON:
+    """The next starts of one agent, or of all: `fires` has agent, slot and start, earliest first."""
+    count = window(args, 10).n
+    names = [view.agent(args)] if args.get("agent") else [n for n in view.tree if view.sees(n)]
+    fires: list[tuple[datetime, dict[str, JSON]]] = []
+    for name in names:
+        fires.extend(_fires(view, name, count if len(names) == 1 else min(count, 5)))
+    fires.sort(key=lambda pair: (pair[0], pair[1]["agent"]))
+    return {"fires": [fire for _, fire in fires[:count]], "next": None}
+
+
+def _fires(view: View, name: str, count: int) -> list[tuple[datetime, dict[str, JSON]]]:
+    agent = view.tree.agent(name)
+    schedule = None if agent is None else rows.schedule_of(agent)
+    if agent is None or schedule is None or not agent.enabled:
+        return []
+    zone, jitter = parse_zone(agent.when.timezone), jitter_of(name, agent.when.jitter_seconds)
+    found: list[tuple[datetime, dict[str, JSON]]] = []
+    after = view.now
+    while len(found) < count and (slot := next_slot(schedule, after)) is not None:
+        start = slot + timedelta(seconds=jitter)
+        found.append((start, {"agent": name, "slot": to_text(slot), "start": to_text(start),
+                              "local": show_instant(start, zone), "timezone": agent.when.timezone}))  # fmt: skip
+        after = slot
+    return found
+
+
+def session_list(view: View, args: Args) -> JSON:
+    """Sessions that the caller may see, newest first."""
+    asked = window(args, 100)
+    agent = view.agent(args) if args.get("agent") else None
+    found = queries.sessions(view.connection, asked, agent=agent, outcome=args.get("outcome"))
+    return items(_documents(view, [row for row in found if view.sees(row["agent"])]), asked,
+                 found[-1]["id"] if found else None)  # fmt: skip
+
+
+def _documents(view: View, found: Sequence[queries.Row]) -> list[dict[str, JSON]]:
+    changes = queries.changes(view.connection, [row["id"] for row in found])
+    return [rows.session_doc(row, changes[row["id"]]) for row in found]
+
+
+def session_show(view: View, args: Args) -> JSON:
+    """One session: how it went, and every change with its verdict."""
+    return _documents(view, [named(view, args.get("session"))])[0]
+
+
+def session_log(view: View, args: Args) -> JSON:
+    """What a session printed, as far as it is kept."""
+    row = named(view, args.get("session"))
+    folder = view.places.state / "sessions" / str(row["id"])
+    try:
+        data = (folder / "output.log").read_bytes()
+    except OSError:
+        data = b""
+    return {"session": row["id"], "output": data.decode("utf-8", "replace"), "bytes": len(data),
+            "done": row["state"] == "ended", "outcome": row["outcome"], "reason": row["reason"]}  # fmt: skip
+
+
+def session_trace(view: View, args: Args) -> JSON:
+    """What a session wrote, and which later sessions were shown it."""
+    row = named(view, args.get("session"))
+    wrote = [c for c in queries.changes(view.connection, [row["id"]])[row["id"]] if c["effect"]]
+    marks = [(c, trace) for c in wrote for trace in json.loads(c["effect"])]
+    later = queries.shown_to(view.connection, row["id"])
+    return {
+        "session": row["id"], "agent": row["agent"],
+        "items": [
+            {"act": change["act"], "target": change["target"],
+             "shown_to": [{"session": id, "agent": agent} for id, agent, base in later if _had(row["id"], trace, agent, base)]}
+            for change, trace in marks
+        ],
+        "next": None,
+    }  # fmt: skip
+
+
+def _had(session: int, trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
+    """Whether what a session was shown has this: the very key version, the handoff, the memory from that revision on."""
+    if "key" in trace:
+        return trace["key"] in base["keys"]
+    if "handoff" in trace:
+        return trace["handoff"] in base["handoffs"]
+    if "memory" in trace:
+        owner, path, rev = trace["memory"]
+        return bool(owner == agent and base["memory"].get(path, 0) >= rev)
+    return trace.get("report_id") in base["reports"]
+
+
+def log(view: View, args: Args) -> JSON:
+    """One row a slot that did not start, a session, and an operator's act, newest first."""
+    asked = window(args, 200)
+    agent = view.agent(args) if args.get("agent") else None
+    found: list[tuple[str, dict[str, JSON]]] = []
+    sessions = [r for r in queries.sessions(view.connection, asked, agent=agent) if view.sees(r["agent"])]
+    for doc in _documents(view, sessions):
+        at = doc["ended"] or doc["started"] or doc["queued"]
+        found.append((at, {"at": at, "kind": "session", "agent": doc["agent"], "session": doc["id"],
+                           "what": doc["outcome"] or doc["state"], "reason": doc["reason"], "by": doc["by"],
+                           "trigger": doc["trigger"], "slot": doc["slot"], "changes": doc["changes"],
+                           "tokens_in": doc["tokens_in"], "tokens_out": doc["tokens_out"], "usd": doc["usd"]}))  # fmt: skip
+    for row in queries.slots(view.connection, asked, agent=agent):
+        if row["decision"] != "started" and view.sees(row["agent"]):
+            found.append((row["at"], {"kind": "slot", "what": row["decision"], "by": "schedule", **rows.slot_doc(row)}))
+    if view.actor.agent is None:
+        for row in queries.operator_acts(view.connection, asked, agent):
+            detail = json.loads(row["detail"])
+            found.append((row["at"], {"at": row["at"], "kind": "act", "agent": None, "what": row["act"],
+                                      "target": row["target"], "by": row["by"], "detail": detail,
+                                      "changes": [{"act": c[0], "target": c[1], "verdict": c[2]}
+                                                  for c in detail.get("changes", ())]}))  # fmt: skip
+    found.sort(key=lambda pair: pair[0], reverse=True)
+    return {"items": [row for _, row in found[: asked.n]], "next": found[asked.n][0] if len(found) > asked.n else None}
+

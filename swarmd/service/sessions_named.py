@@ -1,0 +1,48 @@
+"""A session by the name that people give it: its number, `AGENT` (its last) or `AGENT@TIME`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from swarmd.core.instants import from_text, to_text
+from swarmd.core.zones import parse_zone
+from swarmd.errors import BadInput, NotFound
+from swarmd.service.view import View
+from swarmd.store import queries, sessions
+
+
+def named(view: View, name: Any) -> queries.Row:
+    """The session's row. Raises BadInput, NotFound, and Refused for a session of an agent the caller may not see."""
+    if isinstance(name, int) and not isinstance(name, bool):
+        name = str(name)
+    if not isinstance(name, str) or not name:
+        raise BadInput("session is missing: give its number, AGENT (its last session) or AGENT@TIME")
+    if name.isdigit() and name.isascii():
+        return _seen(view, int(name[:18]))
+    agent, mark, time = name.partition("@")
+    view.must_see(agent)
+    at = _moment(view, agent, time) if mark else None
+    id = queries.last_session(view.connection, agent, at)
+    if id is None:
+        when = f" that had started by {time}" if mark else ""
+        raise NotFound(f"{agent!r} names no agent with a session{when}; swarmd session list shows them")
+    return _seen(view, id)
+
+
+def _seen(view: View, id: int) -> queries.Row:
+    row = dict(sessions.row(view.connection, id))
+    view.must_see(row["agent"])
+    return row
+
+
+def _moment(view: View, agent: str, time: str) -> str:
+    """A time without an offset is the agent's local time."""
+    try:
+        found: datetime = from_text(time)
+    except ValueError:
+        raise BadInput(f"{time!r:.40} is no time; write {agent}@2026-12-24T18:00") from None
+    if found.tzinfo is None:
+        definition = view.tree.agent(agent)
+        found = found.replace(tzinfo=UTC if definition is None else parse_zone(definition.when.timezone))
+    return to_text(found)

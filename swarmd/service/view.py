@@ -1,0 +1,127 @@
+"""What a read is given: rows, a world, who asks; and the checks that every read of another's things begins with."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from swarmd.core import authority
+from swarmd.core.instants import from_text, to_text
+from swarmd.core.tree import Tree
+from swarmd.core.world import Actor, World
+from swarmd.errors import BadInput, NotFound, Refused
+from swarmd.places import Places
+from swarmd.store.queries import Window, agent_rows
+
+Args = Mapping[str, Any]
+JSON = Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One caller's look at the store. `staged` worlds show a session its own unsaved writes."""
+
+    connection: sqlite3.Connection
+    world: World
+    actor: Actor
+    places: Places
+    daemon: Callable[[], Mapping[str, Any]] = field(default=dict)
+    """What the running daemon says of itself, where it is the one that answers."""
+
+    @property
+    def now(self) -> datetime:
+        """The moment of the read."""
+        return self.world.now
+
+    @property
+    def tree(self) -> Tree:
+        """The agents in force."""
+        return self.world.tree
+
+    def agent(self, args: Args, name: str = "agent") -> str:
+        """The agent that the call names, or the caller's own; one that the caller may look at.
+
+        Raises NotFound for a name that never was an agent's, Refused for one that is not below."""
+        agent = args.get(name) or self.actor.agent
+        if not isinstance(agent, str):
+            raise BadInput(f"{name} is missing: name the agent")
+        self.must_see(agent)
+        if agent not in self.tree and agent not in agent_rows(self.connection):
+            raise NotFound(f"no agent is named {agent!r}; swarmd agent list shows all")
+        return agent
+
+    def must_see(self, agent: str) -> None:
+        """Raises Refused when the caller may not see keys, state and outcomes of `agent`."""
+        refusal = authority.may_read_keys(self.actor, agent, self.tree)
+        if refusal is not None:
+            raise Refused(refusal)
+
+    def sees(self, agent: str) -> bool:
+        """Whether the caller may see keys, state and outcomes of `agent`."""
+        return authority.may_read_keys(self.actor, agent, self.tree) is None
+
+    def memory_of(self, args: Args) -> str:
+        """As `agent`, for memory, which `memory.reads` opens further."""
+        agent = args.get("agent") or self.actor.agent
+        if not isinstance(agent, str):
+            raise BadInput("agent is missing: name the agent")
+        refusal = authority.may_read_memory(self.actor, agent, self.tree)
+        if refusal is not None:
+            raise Refused(refusal)
+        if agent not in self.tree and agent not in agent_rows(self.connection):
+            raise NotFound(f"no agent is named {agent!r}; swarmd agent list shows all")
+        return agent
+
+
+def window(args: Args, n: int = 1000) -> Window:
+    """The part of a list that the call asks for. Raises BadInput."""
+    count = args.get("n")
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= 100_000):
+        raise BadInput(f"n: a whole number from 1 to 100000 is expected, not {count!r:.40}")
+    return Window(since=moment_text(args, "since"), until=moment_text(args, "until"), n=count or n)
+
+
+def moment(args: Args, name: str) -> datetime | None:
+    """A time argument. Raises BadInput."""
+    value = args.get(name)
+    if value is None:
+        return None
+    try:
+        found = from_text(value)
+    except (TypeError, ValueError):
+        raise BadInput(f"{name}: {value!r:.40} is no time; write it as 2026-12-24T18:00+01:00") from None
+    if found.tzinfo is None:
+        raise BadInput(f"{name}: {value!r:.40} has no offset; write it as 2026-12-24T18:00+01:00")
+    return found
+
+
+def moment_text(args: Args, name: str) -> str | None:
+    """A time argument as store text."""
+    found = moment(args, name)
+    return None if found is None else to_text(found)
+
+
+def text(args: Args, name: str, *, required: bool = True) -> str:
+    """A text argument. Raises BadInput."""
+    value = args.get(name)
+    if value is None and not required:
+        return ""
+    if not isinstance(value, str) or (required and not value):
+        raise BadInput(f"{name} is missing or is no text")
+    return value
+
+
+def number(args: Args, name: str) -> int:
+    """A whole number above 0. Raises BadInput."""
+    value = args.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**62:
+        raise BadInput(f"{name}: a whole number above 0 is expected, not {value!r:.40}")
+    return value
+
+
+def items(rows: list[Any], asked: Window | None = None, more: Any = None) -> dict[str, JSON]:
+    """A list document; `next` tells that there is more than was asked for."""
+    return {"items": rows, "next": more if asked is not None and len(rows) >= asked.n else None}

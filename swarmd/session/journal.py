@@ -1,0 +1,60 @@
+"""A session's staged acts on disk as they come, so that a killed daemon still leaves them as a draft."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from swarmd.core.changes import Change, change_from_json, change_to_json
+
+NAME = "acts.jsonl"
+Bases = Mapping[str, tuple[int, str | None]]
+"""What each memory file of the working copy was made from: revision, and digest where it is none."""
+
+
+class Journal:
+    """Appends without a flush: it must survive kill -9, not a power cut."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._fd = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def staged(self, change: Change) -> None:
+        """Keep a staged change."""
+        self._line({"change": change_to_json(change)})
+
+    def checkpoint(self, number: int, bases: Bases) -> None:
+        """Say, before its commit, that checkpoint `number` takes all changes so far."""
+        self._line({"checkpoint": number, "bases": {path: list(base) for path, base in bases.items()}})
+
+    def close(self) -> None:
+        """No more comes."""
+        os.close(self._fd)
+
+    def _line(self, value: Mapping[str, Any]) -> None:
+        os.write(self._fd, json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+
+
+def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
+    """The changes that were staged after the last checkpoint that the store knows of, and the memory bases it left
+    (None: those of the session's start). A torn last line is left out."""
+    changes: list[Change] = []
+    bases: Bases | None = None
+    try:
+        text = (folder / NAME).read_text("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return [], None
+    for line in text.splitlines():
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if "change" in value:
+            changes.append(change_from_json(value["change"]))
+        elif value["checkpoint"] <= checkpoints:
+            changes.clear()
+            bases = {path: (base[0], base[1]) for path, base in value["bases"].items()}
+    return changes, bases

@@ -1,0 +1,57 @@
+"""What a session needs of the world, handed in: the store, the runners, the clock. Tests make small ones."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from swarmd.core.wire import Request, Runner
+from swarmd.core.world import Actor, World
+from swarmd.store.database import Writer
+from swarmd.store.memory import MemoryFolders
+
+Read = Callable[[Actor, World, str, Mapping[str, Any]], Any]
+"""A read of the service, on the world as the session sees it: (actor, world, name, arguments) -> document."""
+
+
+class Clock(Protocol):
+    """The time, handed in."""
+
+    def now(self) -> datetime:
+        """The wall clock, UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that only grow."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The outside, as a session sees it."""
+
+    reader: sqlite3.Connection
+    writer: Writer
+    folders: MemoryFolders
+    clock: Clock
+    count: Callable[[str], int]
+    """Tokens of a text."""
+    runner: Callable[[str], Runner]
+    """The runner of a kind."""
+    check: Callable[[Request, tuple[str, ...]], Awaitable[str | None]]
+    """Runs a `[success]` command as the session ran; a sentence when it did not succeed."""
+    read: Read
+    reserve: Callable[[], int]
+    """A new handoff's id, never given twice."""
+    sessions_dir: Path
+    secrets: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _options: ()
+    """Values to be masked, for these runner options."""
+
+    async def settle(self, agent: str) -> None:
+        """Take over hand edits of the agent's memory files and publish what waits; not on the loop's thread."""
+        await asyncio.to_thread(self.folders.settle, agent)

@@ -1,0 +1,160 @@
+"""The one door through which a change set enters the store: judged and written in one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from swarmd.core.changes import Change, act_of, change_to_json, target_of
+from swarmd.core.instants import to_text
+from swarmd.core.judge import fold
+from swarmd.core.staging import (
+    Effect,
+    Folded,
+    HandoffWritten,
+    KeyWritten,
+    MemoryWritten,
+    Reported,
+    Verdict,
+)
+from swarmd.core.world import Actor
+from swarmd.store import audit
+from swarmd.store.memory import write_revision
+from swarmd.store.rows import write_handoff
+from swarmd.store.world import SqlWorld
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What became of a change set: its verdicts, and whose memory now waits to be published."""
+
+    folded: Folded
+    memory_of: frozenset[str]
+
+    @property
+    def refusals(self) -> list[str]:
+        """Every reason against it; not empty: nothing was written."""
+        return self.folded.refusals
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was written."""
+        return not self.refusals and bool(self.folded.effects)
+
+
+def commit(
+    connection: sqlite3.Connection,
+    actor: Actor,
+    changes: Sequence[Change],
+    now: datetime,
+    *,
+    asked: bool = False,
+    act: str = "commit",
+    target: str = "",
+    part: int = 0,
+) -> Committed:
+    """Judge `changes` one after another on the rows as they are, and write all of them or, where authority is
+    lacking for any, none. The caller's savepoint makes it all or nothing; the audit row is part of it.
+
+    `asked` as in core.judge; `part` numbers a session's checkpoints.
+    """
+    world = SqlWorld(connection, now)
+    folded = fold(actor, changes, world, asked=asked)
+    if folded.refusals:
+        return Committed(folded=folded, memory_of=frozenset())
+    write_effects(connection, folded.effects, actor, now)
+    if actor.session is not None:
+        record(connection, actor.session, part, changes, folded.verdicts)
+    if folded.effects or actor.session is not None:
+        detail = {
+            "changes": [
+                [act_of(change), target_of(change), verdict.decision]
+                for change, verdict in zip(changes, folded.verdicts, strict=True)
+            ]
+        }
+        audit.write(connection, at=now, by=actor.by, act=act, target=target, detail=detail, session=actor.session)
+    owners = {e.document.agent for e in folded.effects if isinstance(e, MemoryWritten)}
+    return Committed(folded=folded, memory_of=frozenset(owners))
+
+
+def write_effects(connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime) -> None:
+    """Write the rows that the rules have decided on."""
+    at = to_text(now)
+    for effect in effects:
+        match effect:
+            case KeyWritten():
+                _write_key(connection, effect)
+            case HandoffWritten():
+                write_handoff(connection, effect.handoff, at)
+                if effect.entry is not None:
+                    entry = effect.entry
+                    connection.execute(
+                        "INSERT INTO handoff_entries (handoff, seq, at, by, kind, text) VALUES "
+                        "(?1, (SELECT 1 + coalesce(max(seq), 0) FROM handoff_entries WHERE handoff = ?1), ?2, ?3, ?4, ?5)",
+                        (effect.handoff.id, to_text(entry.at), entry.by, entry.kind, entry.text),
+                    )
+            case MemoryWritten():
+                write_revision(connection, effect, actor.session)
+            case Reported():
+                connection.execute(
+                    "INSERT INTO reports (agent, parent, text, at, session, by) VALUES (?,?,?,?,?,?)",
+                    (effect.agent, effect.parent, effect.text, at, actor.session, actor.by),
+                )
+
+
+def _write_key(connection: sqlite3.Connection, effect: KeyWritten) -> None:
+    key = effect.key
+    row = (key.agent, key.key, key.value, key.version, to_text(key.updated), key.by)
+    connection.execute("INSERT OR REPLACE INTO keys (agent, key, value, version, updated, by) VALUES (?,?,?,?,?,?)", row)
+    connection.execute(
+        "INSERT INTO key_history (agent, key, value, version, at, by) VALUES (?,?,?,?,?,?)", row
+    )  # fmt: skip
+
+
+def record(
+    connection: sqlite3.Connection,
+    session: int,
+    part: int,
+    changes: Sequence[Change],
+    verdicts: Sequence[Verdict],
+    *,
+    verdict_of: Callable[[Verdict], str] = lambda v: v.decision,
+) -> None:
+    """Keep each change of a session with its verdict, for `session show`, trace and revert."""
+    start = connection.execute("SELECT coalesce(max(seq), 0) FROM changes WHERE session = ?", (session,)).fetchone()[0]
+    connection.executemany(
+        "INSERT INTO changes (session, seq, part, act, target, before, after, verdict, reason, effect) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?)",
+        [
+            (session, start + n, part, act_of(change), target_of(change), verdict.before, _after(change, verdict),
+             verdict_of(verdict), verdict.reason, json.dumps(_traces(change, verdict), ensure_ascii=False))
+            for n, (change, verdict) in enumerate(zip(changes, verdicts, strict=True), 1)
+        ],
+    )  # fmt: skip
+
+
+def _after(change: Change, verdict: Verdict) -> str | None:
+    if verdict.after is not None:
+        return verdict.after
+    raw = change_to_json(change)
+    return raw.get("value") or raw.get("text")
+
+
+def _traces(change: Change, verdict: Verdict) -> list[dict[str, Any]]:
+    """What a change has written, as the versions and numbers by which later readers can be found."""
+    found: list[dict[str, Any]] = []
+    for effect in verdict.effects:
+        match effect:
+            case KeyWritten():
+                found.append({"key": [effect.key.agent, effect.key.key, effect.key.version]})
+            case HandoffWritten():
+                found.append({"handoff": effect.handoff.id, "created": effect.created})
+            case MemoryWritten():
+                found.append({"memory": [effect.document.agent, effect.document.path, effect.document.rev]})
+            case Reported():
+                found.append({"report": effect.text})
+    return found

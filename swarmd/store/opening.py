@@ -1,0 +1,226 @@
+"""Opening a store: the lock that makes one writer, the checks that never overwrite a damaged one, migrations."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from swarmd.errors import NotFound, StoreUnusable
+from swarmd.store import meta
+from swarmd.store.database import open_reading, open_writing
+from swarmd.store.schema import MIGRATIONS, VERSION
+
+DATABASE = "swarmd.db"
+STATE_SIGNS = ("memory", "sessions", "operator.key")
+"""What a state folder holds beside its database: a database missing there is damage, never a fresh start."""
+
+
+class Lock:
+    """The right to write this state: a flock on the state folder itself, so that no path and no deleted lock file
+    lets a second writer in. Held until `release` or the end of the process."""
+
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._fd: int | None = None
+
+    def acquire(self, *, wait_seconds: float = 0.0, give_up: Callable[[], bool] = lambda: False) -> bool:
+        """Take the lock, trying for `wait_seconds` or until `give_up` says so; False when another has it."""
+        fd = os.open(self._state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        deadline = time.monotonic() + wait_seconds
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline or give_up():
+                    os.close(fd)
+                    return False
+                time.sleep(0.01)
+            else:
+                self._fd = fd
+                return True
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def is_locked(state: Path) -> bool:
+    """Whether some process has the right to write this state now."""
+    probe = Lock(state)
+    try:
+        free = probe.acquire()
+    except OSError:
+        return False
+    probe.release()
+    return not free
+
+
+def make_state(state: Path) -> None:
+    """The state folder and what belongs in it, private to its owner; what is there already stays."""
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in ("memory", "sessions", "homes"):
+        (state / name).mkdir(mode=0o700, exist_ok=True)
+    key = state / "operator.key"
+    if not key.exists():
+        part = state / ".operator.key.part"
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "w") as file:
+            file.write(secrets.token_hex(32) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(key)
+
+
+def connect_writing(state: Path, *, thorough: bool = False) -> sqlite3.Connection:
+    """The writing connection of a state whose lock the caller holds: checked, made when all is new, migrated.
+
+    `thorough` runs SQLite's own check over the whole file. Raises StoreUnusable for a damaged, newer or missing
+    database; nothing is changed then.
+    """
+    path = state / DATABASE
+    fresh = not path.exists() or check(path, thorough=thorough) == 0
+    if fresh and any((state / sign).exists() for sign in STATE_SIGNS):
+        raise StoreUnusable(
+            f"{path} is missing beside other state; it is not made anew: put it back, or restore a backup into an "
+            f"empty state folder with swarmd --state DIR restore FILE"
+        )
+    old_mask = os.umask(0o077)
+    try:
+        connection = open_writing(path)
+        migrate(connection, path)
+        # After the database: a start that was killed half way leaves no sign of a state without one.
+        make_state(state)
+    except sqlite3.Error as error:
+        raise StoreUnusable(f"{path} cannot be opened for writing: {error}; see swarmd doctor") from error
+    finally:
+        os.umask(old_mask)
+    return connection
+
+
+def check(path: Path, *, thorough: bool) -> int:
+    """The version of the store (0: nothing in it yet). Raises StoreUnusable when it is damaged or newer than this
+    program."""
+    try:
+        connection = sqlite3.connect(path, timeout=30.0, isolation_level=None)
+        try:
+            version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+            wrong = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if thorough else "ok"
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise damaged(path, str(error)) from error
+    if wrong != "ok":
+        raise damaged(path, wrong.splitlines()[0])
+    if version > VERSION:
+        raise StoreUnusable(
+            f"{path} was written by a newer swarmd (store version {version}, this program knows {VERSION}); "
+            f"use that program, or go back to the copy {path.with_name(f'before-{version}.db')}"
+        )
+    if version == 0 and tables:
+        raise damaged(path, "it is not a store of swarmd, or was cut off")
+    return version
+
+
+def damaged(path: Path, why: str) -> StoreUnusable:
+    """The sentence for a store that must not be touched."""
+    return StoreUnusable(
+        f"{path} is damaged: {why}; nothing was changed: keep a copy of the folder, then restore a backup into an "
+        f"empty one with swarmd --state DIR restore FILE"
+    )
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the store to VERSION, each step in its own transaction, after a copy was kept (`before-VERSION.db`)."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version == VERSION:
+        return
+    if version:
+        keep_copy(connection, path.with_name(f"before-{VERSION}.db"))
+    # Imported here: it costs more than a whole reading command, and is needed once a release.
+    from sqlite_utils import Database
+    from sqlite_utils.migrations import Migrations
+
+    migrations = Migrations("swarmd")
+    for number, (name, sql) in enumerate(MIGRATIONS, 1):
+        migrations(name=name)(_step(number, sql))
+    migrations.apply(Database(connection, execute_plugins=False))
+    if meta.get(connection, "store_id") is None:
+        connection.execute("BEGIN IMMEDIATE")
+        meta.put(connection, "store_id", secrets.token_hex(16))
+        meta.put(connection, "fence", secrets.token_hex(16))
+        connection.execute("COMMIT")
+
+
+def _step(number: int, sql: str) -> Callable[..., None]:
+    def step(db: object) -> None:
+        connection: sqlite3.Connection = db.conn  # type: ignore[attr-defined]
+        for statement in statements(sql):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {number}")
+
+    return step
+
+
+def statements(sql: str) -> list[str]:
+    """The statements of a script one by one (executescript would commit the migration's transaction)."""
+    found, part = [], ""
+    for line in sql.splitlines():
+        part += line + "\n"
+        if sqlite3.complete_statement(part):
+            found.append(part.strip())
+            part = ""
+    return [statement for statement in found if statement]
+
+
+def keep_copy(connection: sqlite3.Connection, target: Path) -> None:
+    """A consistent copy of the store under `target`, whole or not there; an older copy of that name is kept."""
+    if target.exists():
+        return
+    part = target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    copy = sqlite3.connect(part)
+    try:
+        connection.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+    finally:
+        copy.close()
+    os.chmod(part, 0o600)
+    with part.open("rb") as file:
+        os.fsync(file.fileno())
+    part.rename(target)
+
+
+def connect_reading(state: Path) -> sqlite3.Connection:
+    """A read-only connection. Raises NotFound where there is no store yet, PermissionError where the caller may
+    not read it, StoreUnusable where it is damaged, newer, or older than this program reads."""
+    path = state / DATABASE
+    if not state.exists():
+        raise NotFound(f"there is no state in {state} yet; swarmd init makes a first one, swarmd serve starts there")
+    if not os.access(state, os.R_OK | os.X_OK) or (path.exists() and not os.access(path, os.R_OK)):
+        raise PermissionError(f"{path} may not be read by this user")
+    if not path.exists():
+        raise NotFound(f"there is no store in {state} yet; swarmd reload or swarmd serve makes it")
+    try:
+        connection = open_reading(path)
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.Error as error:
+        raise damaged(path, str(error)) from error
+    if version != VERSION:
+        connection.close()
+        check(path, thorough=False)
+        raise StoreUnusable(f"{path} is of an older version; start swarmd serve once, or any acting command, to migrate it")
+    return connection
+
+
+def free_bytes(state: Path) -> int:
+    """Bytes that the disk of the state has left."""
+    return shutil.disk_usage(state).free

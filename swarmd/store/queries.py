@@ -1,0 +1,269 @@
+"""Reads for people: lists with a time window and a length, newest first. Rows come back as plain dicts."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Which part of a list: `since` and `until` as store text (inclusive, exclusive), at most `n` rows."""
+
+    since: str | None = None
+    until: str | None = None
+    n: int = 1000
+
+
+def _select(
+    connection: sqlite3.Connection, sql: str, where: Sequence[str], values: Sequence[Any], order: str, n: int
+) -> list[Row]:
+    clause = f" WHERE {' AND '.join(where)}" if where else ""
+    return [dict(row) for row in connection.execute(f"{sql}{clause} ORDER BY {order} LIMIT ?", (*values, n))]
+
+
+def _windowed(column: str, window: Window) -> tuple[list[str], list[Any]]:
+    where, values = list[str](), list[Any]()
+    if window.since is not None:
+        where.append(f"{column} >= ?")
+        values.append(window.since)
+    if window.until is not None:
+        where.append(f"{column} < ?")
+        values.append(window.until)
+    return where, values
+
+
+def sessions(
+    connection: sqlite3.Connection, window: Window, *, agent: str | None = None, outcome: str | None = None
+) -> list[Row]:
+    """Sessions, newest first; `outcome` may also be a state."""
+    where, values = _windowed("queued", window)
+    if agent is not None:
+        where.append("agent = ?")
+        values.append(agent)
+    if outcome is not None:
+        where.append("(outcome = ? OR (outcome IS NULL AND state = ?))")
+        values.extend((outcome, outcome))
+    return _select(connection, "SELECT * FROM sessions", where, values, "id DESC", window.n)
+
+
+def changes(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[Row]]:
+    """The change rows of these sessions, by session, in order."""
+    found: dict[int, list[Row]] = {id: [] for id in ids}
+    for start in range(0, len(ids), 500):
+        some = ids[start : start + 500]
+        marks = ",".join("?" * len(some))
+        for row in connection.execute(f"SELECT * FROM changes WHERE session IN ({marks}) ORDER BY session, seq", some):
+            found[row["session"]].append(dict(row))
+    return found
+
+
+def last_session(connection: sqlite3.Connection, agent: str, at: str | None = None) -> int | None:
+    """The agent's newest session; with `at`, the newest that was queued by then."""
+    row = connection.execute(
+        "SELECT id FROM sessions WHERE agent = ? AND (? IS NULL OR coalesce(started, queued) <= ?) ORDER BY id DESC LIMIT 1",
+        (agent, at, at),
+    ).fetchone()
+    return None if row is None else int(row["id"])
+
+
+def live(connection: sqlite3.Connection) -> list[Row]:
+    """Sessions that are queued or running, oldest first."""
+    return [dict(r) for r in connection.execute("SELECT * FROM sessions WHERE state != 'ended' ORDER BY id")]
+
+
+def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
+    """The agent's newest session that has ended and was to be committed."""
+    row = connection.execute(
+        "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC LIMIT 1", (agent,)
+    ).fetchone()
+    return None if row is None else dict(row)
+
+
+def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
+    """The newest ended session of every agent that has one, in one read."""
+    rows = connection.execute(
+        "SELECT s.* FROM (SELECT a.name, (SELECT id FROM sessions WHERE agent = a.name AND state = 'ended' AND "
+        "mode = 'commit' ORDER BY id DESC LIMIT 1) AS id FROM agents a) l JOIN sessions s ON s.id = l.id"
+    )
+    return {row["agent"]: dict(row) for row in rows}
+
+
+def open_work(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many handoffs each agent has open (those that wait for an answer are not its work)."""
+    rows = connection.execute(
+        "SELECT receiver, count(*) AS n FROM handoffs WHERE status IN ('open', 'acknowledged') GROUP BY receiver"
+    )
+    return {row["receiver"]: row["n"] for row in rows}
+
+
+def slots(connection: sqlite3.Connection, window: Window, *, agent: str | None = None) -> list[Row]:
+    """Slots' rows by the time they were decided, newest first."""
+    where, values = _windowed("at", window)
+    if agent is not None:
+        where.append("agent = ?")
+        values.append(agent)
+    return _select(connection, "SELECT * FROM slots", where, values, "slot DESC" if agent else "at DESC", window.n)
+
+
+def slots_around(connection: sqlite3.Connection, agent: str, at: str) -> list[Row]:
+    """The slots of the agent that cover a moment, else the nearest before and after it."""
+    covering = _select(connection, "SELECT * FROM slots", ["agent = ?", "slot <= ?", "last >= ?"], (agent, at, at),
+                       "slot DESC", 5)  # fmt: skip
+    if covering:
+        return covering
+    before = _select(connection, "SELECT * FROM slots", ["agent = ?", "slot <= ?"], (agent, at), "slot DESC", 1)
+    return _select(connection, "SELECT * FROM slots", ["agent = ?", "slot > ?"], (agent, at), "slot", 1) + before
+
+
+def handoffs(
+    connection: sqlite3.Connection,
+    window: Window,
+    *,
+    receiver: str | None = None,
+    sender: str | None = None,
+    status: str | None = None,
+) -> list[int]:
+    """Ids of handoffs that match, newest first."""
+    where, values = _windowed("created", window)
+    for column, value in (("receiver", receiver), ("sender", sender), ("status", status)):
+        if value is not None:
+            where.append(f"{column} = ?")
+            values.append(value)
+    return [row["id"] for row in _select(connection, "SELECT id FROM handoffs", where, values, "id DESC", window.n)]
+
+
+def reports(connection: sqlite3.Connection, window: Window, *, agent: str | None = None) -> list[Row]:
+    """Reports, newest first."""
+    where, values = _windowed("at", window)
+    if agent is not None:
+        where.append("agent = ?")
+        values.append(agent)
+    return _select(connection, "SELECT * FROM reports", where, values, "id DESC", window.n)
+
+
+def key_history(connection: sqlite3.Connection, agent: str, key: str, n: int = 1000) -> list[Row]:
+    """Every value that a key had, newest first."""
+    return _select(connection, "SELECT * FROM key_history", ["agent = ?", "key = ?"], (agent, key), "version DESC", n)
+
+
+def key_value(connection: sqlite3.Connection, agent: str, key: str, version: int) -> str | None:
+    """The value of one version of a key; None: unset, or never."""
+    row = connection.execute("SELECT value FROM key_history WHERE agent = ? AND key = ? AND version = ?",
+                             (agent, key, version)).fetchone()  # fmt: skip
+    return None if row is None else row["value"]
+
+
+def revisions(connection: sqlite3.Connection, agent: str, path: str | None, n: int = 1000) -> list[Row]:
+    """The revisions of an agent's memory files, newest first."""
+    where, values = ["agent = ?"], list[Any]([agent])
+    if path is not None:
+        where.append("path = ?")
+        values.append(path)
+    return _select(connection, "SELECT * FROM revisions", where, values, "at DESC, rev DESC", n)
+
+
+def conflicts(connection: sqlite3.Connection, agent: str | None = None) -> list[Row]:
+    """Open conflicts, oldest first."""
+    where, values = ["resolved IS NULL"], list[Any]()
+    if agent is not None:
+        where.append("agent = ?")
+        values.append(agent)
+    return _select(connection, "SELECT * FROM conflicts", where, values, "id", 1000)
+
+
+def agent_history(connection: sqlite3.Connection, agent: str, n: int = 1000) -> list[Row]:
+    """When the agent's definition changed, newest first."""
+    return _select(connection, "SELECT * FROM agent_history", ["agent = ?"], (agent,), "id DESC", n)
+
+
+def agent_rows(connection: sqlite3.Connection) -> dict[str, Row]:
+    """Every agent that ever was, by name."""
+    return {row["name"]: dict(row) for row in connection.execute("SELECT * FROM agents ORDER BY name")}
+
+
+def definition_text(connection: sqlite3.Connection, hash: str) -> str | None:
+    """The text of a definition's file."""
+    row = connection.execute("SELECT text FROM definitions WHERE hash = ?", (hash,)).fetchone()
+    return None if row is None else row["text"]
+
+
+def pauses(connection: sqlite3.Connection) -> dict[str, Row]:
+    """The pauses in force, by the agent (or `all`) at which they were set."""
+    return {row["agent"]: dict(row) for row in connection.execute("SELECT * FROM pauses ORDER BY agent")}
+
+
+def problems(connection: sqlite3.Connection) -> list[Row]:
+    """What is wrong with agent files and settings."""
+    return _select(connection, "SELECT * FROM problems", [], [], "file, line", 1000)
+
+
+def raised(connection: sqlite3.Connection) -> list[Row]:
+    """What was raised to a person's attention and not cured yet."""
+    return _select(connection, "SELECT * FROM raised", [], [], "since, id", 1000)
+
+
+def acks(connection: sqlite3.Connection) -> dict[str, str]:
+    """Attention items that somebody has seen: id to the `since` that was seen."""
+    return {row["id"]: row["since"] for row in connection.execute("SELECT id, since FROM acks")}
+
+
+def overdue(connection: sqlite3.Connection, before: str) -> list[Row]:
+    """Handoffs in work that were due before that moment."""
+    return _select(connection, "SELECT id, sender, receiver, due FROM handoffs",
+                   ["status IN ('open', 'acknowledged', 'waiting')", "due < ?"], (before,), "due", 1000)  # fmt: skip
+
+
+def undeliverable(connection: sqlite3.Connection) -> list[Row]:
+    """Handoffs in work whose receiver is not in force."""
+    return _select(
+        connection, "SELECT id, sender, receiver, created FROM handoffs",
+        ["status IN ('open', 'acknowledged', 'waiting')",
+         "receiver NOT IN (SELECT name FROM agents WHERE state = 'in_force')"], (), "id", 1000,
+    )  # fmt: skip
+
+
+def expired(connection: sqlite3.Connection, now: str) -> list[int]:
+    """Handoffs in work that have expired by now."""
+    rows = connection.execute(
+        "SELECT id FROM handoffs WHERE status IN ('open', 'acknowledged', 'waiting') AND expires <= ? ORDER BY id", (now,)
+    )
+    return [row["id"] for row in rows]
+
+
+def operator_acts(connection: sqlite3.Connection, window: Window, target: str | None = None) -> list[Row]:
+    """What operators and the system did, newest first."""
+    where, values = _windowed("at", window)
+    where.append("session IS NULL")
+    if target is not None:
+        where.append("(target = ? OR target LIKE ? OR target LIKE ?)")
+        values.extend((target, f"{target}/%", f"{target}:%"))
+    return _select(connection, "SELECT * FROM audit", where, values, "seq DESC", window.n)
+
+
+def shown_to(connection: sqlite3.Connection, after: int, n: int = 5000) -> list[tuple[int, str, Row]]:
+    """Later sessions and what each was shown at its start (see store.snapshots.shown): id, agent, base."""
+    rows = connection.execute(
+        "SELECT id, agent, base FROM sessions WHERE id > ? AND base IS NOT NULL ORDER BY id LIMIT ?", (after, n)
+    )
+    return [(row["id"], row["agent"], json.loads(row["base"])) for row in rows]
+
+
+def counts(connection: sqlite3.Connection) -> Row:
+    """How many sessions wait and run."""
+    row = connection.execute(
+        "SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'running') AS running "
+        "FROM sessions WHERE state != 'ended'"
+    ).fetchone()
+    return dict(row)
+
+
+def integrity(connection: sqlite3.Connection) -> list[str]:
+    """SQLite's own word on the file; empty when all is well."""
+    rows = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+    return [] if rows == ["ok"] else rows

@@ -1,0 +1,155 @@
+"""What a session is shown at its start: one consistent read, as core.snapshot.Snapshot."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from swarmd.core.agent import Agent
+from swarmd.core.changes import act_of, target_of
+from swarmd.core.handoffs import WORK, Handoff, work_order
+from swarmd.core.instants import from_text, maybe_instant, to_text
+from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
+from swarmd.store import meta, sessions
+from swarmd.store.rows import HANDOFF_COLUMNS, handoffs_of
+from swarmd.store.world import SqlWorld
+
+OPEN_SHOWN = 200
+SENT_SHOWN = 50
+REPORTS_SHOWN = 20
+KEPT_DAYS = 30
+
+
+@contextmanager
+def reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """One consistent view over several reads."""
+    if connection.in_transaction:
+        yield connection
+        return
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        connection.execute("COMMIT")
+
+
+def snapshot(
+    connection: sqlite3.Connection, agent: Agent, trigger: Trigger, now: datetime, *, session: int | None = None
+) -> Snapshot:
+    """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
+    a last session."""
+    with reading(connection):
+        world = SqlWorld(connection, now)
+        last = _last(connection, agent.name, session)
+        open_handoffs = world.handoffs(receiver=agent.name, statuses=WORK, limit=OPEN_SHOWN * 5)
+        return Snapshot(
+            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
+            memory=tuple(world.documents(agent.name)), keys=tuple(world.keys(agent.name)),
+            below=tuple(_below(connection, world, name) for name in world.tree.children(agent.name)),
+            open_handoffs=tuple(sorted(open_handoffs, key=lambda h: work_order(h, now))),
+            sent=tuple(_sent(connection, agent.name, last, now)),
+            aftermath=None if last is None else _aftermath(connection, agent.name, last),
+            conflicts=tuple(_conflicts(connection, agent.name)),
+            last_started=None if last is None else maybe_instant(last["started"]),
+            last_outcome=None if last is None else last["outcome"],
+            fence=fence(connection, agent.name),
+        )  # fmt: skip
+
+
+def fence(connection: sqlite3.Connection, agent: str) -> str:
+    """The agent's secret for section fences, from the store's."""
+    secret = meta.get(connection, "fence") or ""
+    return hmac.new(secret.encode(), agent.encode(), "sha256").hexdigest()
+
+
+def shown(snapshot: Snapshot) -> str:
+    """What the session has read by being shown it, as JSON: memory revisions, key versions, handoffs, reports.
+
+    The key versions decide later what is superseded, the revisions are the bases of merges, and `session trace`
+    finds by them whose prompts had what a session wrote."""
+    keys = [*snapshot.keys, *(key for below in snapshot.below for key in below.keys)]
+    return json.dumps(
+        {
+            "memory": {document.path: document.rev for document in snapshot.memory},
+            "keys": [[key.agent, key.key, key.version] for key in keys],
+            "handoffs": [h.id for h in (*snapshot.open_handoffs, *snapshot.sent)],
+            "reports": [report.id for below in snapshot.below for report in below.reports],
+        },
+        separators=(",", ":"),
+    )
+
+
+def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
+    found: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started IS NOT NULL "
+        "AND id IS NOT ? ORDER BY id DESC LIMIT 1",
+        (agent, session),
+    ).fetchone()
+    return found
+
+
+def _below(connection: sqlite3.Connection, world: SqlWorld, name: str) -> Below:
+    last = _last(connection, name, None)
+    count = connection.execute(
+        "SELECT count(*) FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged', 'waiting')", (name,)
+    ).fetchone()[0]
+    reports = connection.execute(
+        "SELECT id, agent, text, at FROM reports WHERE agent = ? ORDER BY id DESC LIMIT ?", (name, REPORTS_SHOWN)
+    ).fetchall()
+    agent = world.tree.agent(name)
+    return Below(
+        agent=name, description=agent.description if agent is not None else "",
+        last_outcome=last["outcome"] if last is not None else None,
+        last_ended=maybe_instant(last["ended"]) if last is not None else None,
+        open_handoffs=count, keys=tuple(world.keys(name)),
+        reports=tuple(
+            ReportSeen(id=row["id"], agent=row["agent"], text=row["text"], at=from_text(row["at"]))
+            for row in reversed(reports)
+        ),
+    )  # fmt: skip
+
+
+def _sent(connection: sqlite3.Connection, agent: str, last: sqlite3.Row | None, now: datetime) -> list[Handoff]:
+    """What has become of handoffs that the agent sent: moved since its last good session began, or asking."""
+    good = connection.execute(
+        "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
+        "('committed', 'no_change') ORDER BY id DESC LIMIT 1",
+        (agent,),
+    ).fetchone()
+    since = good["started"] if good is not None else to_text(now - timedelta(days=KEPT_DAYS))
+    rows = connection.execute(
+        f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE sender = ? AND (moved > ? AND status != 'open' "
+        "OR status = 'waiting') ORDER BY moved DESC LIMIT ?",
+        (agent, since, SENT_SHOWN),
+    ).fetchall()
+    return sorted(handoffs_of(connection, rows), key=lambda h: h.id)
+
+
+def _aftermath(connection: sqlite3.Connection, agent: str, last: sqlite3.Row) -> Aftermath:
+    rows = connection.execute(
+        "SELECT act, target, verdict, reason FROM changes WHERE session = ? AND verdict IN ('refused', 'superseded') "
+        "ORDER BY seq LIMIT 100",
+        (last["id"],),
+    ).fetchall()
+    open_draft = sessions.newest_draft(connection, agent)
+    lines = [] if open_draft is None else [f"{act_of(c)} {target_of(c)}" for c in sessions.draft(connection, open_draft)]
+
+    def told(verdict: str) -> tuple[str, ...]:
+        return tuple(f"{r['act']} {r['target']}: {r['reason']}" for r in rows if r["verdict"] == verdict)
+
+    return Aftermath(
+        session=last["id"], outcome=last["outcome"], reason=last["reason"], draft=tuple(lines), draft_session=open_draft,
+        refusals=told("refused"), superseded=told("superseded"),
+    )  # fmt: skip
+
+
+def _conflicts(connection: sqlite3.Connection, agent: str) -> list[ConflictSeen]:
+    rows = connection.execute(
+        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL ORDER BY id LIMIT 50",
+        (agent,),
+    )
+    return [ConflictSeen(id=r["id"], path=r["path"], line=r["line"], ours=r["ours"], theirs=r["theirs"]) for r in rows]
