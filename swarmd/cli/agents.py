@@ -10,7 +10,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import AGENT, SESSION, list_options, narrowed
+from swarmd.cli.params import AGENT, COUNT, SESSION, list_options, narrowed
 
 
 def state_of(agent: Mapping[str, Any]) -> str:
@@ -26,7 +26,7 @@ def state_of(agent: Mapping[str, Any]) -> str:
 
 _AGENTS = output.columns_of("name ~parent state ~schedule ~zone=timezone next last=last_outcome ~open=open_handoffs",
                             state=state_of)  # fmt: skip
-_HISTORY = output.columns_of("at what by ~note")
+_HISTORY = output.columns_of("at what by ~hash")
 
 
 @click.group(cls=Group)
@@ -35,7 +35,7 @@ def agent() -> None:
 
 
 @agent.command("list")
-@click.option("-n", "n", type=click.IntRange(1, 1_000_000), metavar="N", help="At most so many.")
+@click.option("-n", "n", type=COUNT, metavar="N", help="At most so many.")
 @pass_invocation
 def list_agents(invocation: Invocation, n: int | None) -> None:
     """Every agent in force, by name."""
@@ -76,7 +76,10 @@ def _branches(agents: list[Mapping[str, Any]], stem: str, *, root: bool = False)
 @pass_invocation
 def show_agent(invocation: Invocation, name: str, at: str | None) -> None:
     """Everything about one agent."""
-    invocation.show(invocation.call("agent_show", agent=name, at=at), output.facts)
+    invocation.show(
+        invocation.call("agent_show", agent=name, at=at),
+        lambda found: output.facts(found, without=("definition",)),
+    )
 
 
 @agent.command("history")

@@ -14,7 +14,7 @@ from swarmd.cli.params import agent_option, list_options, narrowed, read_text, s
 from swarmd.core.acts import ACTS
 
 _KEYS = output.columns_of("key value ~version updated ~by")
-_HISTORY = output.columns_of("~version at value by")
+_HISTORY = output.columns_of("~version updated value by")
 
 
 @click.group(cls=Group)
@@ -75,7 +75,7 @@ def unset_key(invocation: Invocation, words: tuple[str, ...], agent: str | None)
 def key_history(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
     """Every value that a key has had, who set it and when."""
     agent, (key,) = split_agent(invocation, agent, words, ["KEY"])
-    document = narrowed(invocation.call("ctx_history", agent=agent, key=key), "at", bounds)
+    document = narrowed(invocation.call("ctx_history", agent=agent, key=key), "updated", bounds)
     invocation.show(document, lambda found: output.listing(found, _HISTORY, f"the key {key} has no history"))
 
 

@@ -23,7 +23,7 @@ def as_markdown(session: Mapping[str, Any], log: Mapping[str, Any]) -> str:
         if session.get(name):
             parts += ["", f"## {name.capitalize()}", ""]
             parts += [f"- {_item(one)}" for one in session[name]]
-    for name in ("stdout", "stderr"):
+    for name in ("output", "stdout", "stderr"):
         if log.get(name):
             parts += ["", f"## {name}", "", _fenced(str(log[name]))]
     if log.get("events"):

@@ -62,7 +62,7 @@ def act_command(act: Act, name: str) -> click.Command:
 def _parameter(act: Act, arg: Arg) -> click.Parameter:
     if arg.name == "id":
         return click.Argument(["id"], type=HANDOFF)
-    kinds: Mapping[str, tuple[click.ParamType, str]] = {
+    kinds: Mapping[str, tuple[click.ParamType[Any], str]] = {
         "priority": (click.Choice(PRIORITIES), "P"),
         "time": (DUE, "TIME"),
         "agent": (RECEIVER, "AGENT"),

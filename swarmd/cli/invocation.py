@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from swarmd.cli import client, output
 from swarmd.cli.client import Client, Options
 from swarmd.errors import BadInput, Refused
+
+R = TypeVar("R")
 
 
 def _utc_now() -> datetime:
@@ -36,7 +38,7 @@ class Invocation:
         """Whether a session started this program."""
         return client.in_session(self.environ)
 
-    def call(self, name: str, **args: Any) -> Any:
+    def call(self, name: str, /, **args: Any) -> Any:
         """The document that the call gives; an argument of None is left out."""
         if self._client is None:
             self._client = self.connect(self.options, self.environ)
@@ -64,4 +66,6 @@ class Invocation:
         return client.places_of(self.options, self.environ)
 
 
-pass_invocation = click.make_pass_decorator(Invocation)
+def pass_invocation(function: Callable[..., R]) -> Callable[..., R]:
+    """Hand the command its invocation, as the first argument."""
+    return click.make_pass_decorator(Invocation)(function)

@@ -10,11 +10,13 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command, Group
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import AGENT, DUE, SINCE, list_options, narrowed, now_of, usage
-from swarmd.cli.sessions import change_line
+from swarmd.cli.params import AGENT, SINCE, list_options, narrowed, usage
+from swarmd.cli.sessions import change_line, result_of
+
+SHOWN_FIRES = 5
 
 _WHY = output.columns_of("slot ~last ~count decision ~session reason")
-_FIRES = output.columns_of("at agent ~schedule ~zone=timezone")
+_FIRES = output.columns_of("start=local agent")
 _ATTENTION = output.columns_of("id kind agent since text ~next_step")
 
 
@@ -34,7 +36,7 @@ def needs_attention(status: Mapping[str, Any]) -> bool:
 
 
 def _print_status(document: Mapping[str, Any]) -> None:
-    output.facts({f"{name}": value for name, value in document["places"].items()})
+    output.facts(document["places"])
     output.line()
     attention = dict(document["attention"])
     items = attention.pop("items", [])
@@ -50,13 +52,17 @@ def _print_status(document: Mapping[str, Any]) -> None:
 @pass_invocation
 def why(invocation: Invocation, agent: str, time: str | None, **bounds: Any) -> None:
     """The agent's last slots and wakes, each with its decision and the reason, and its next; or those of a moment."""
-    document = narrowed(invocation.call("why", agent=agent, time=time), "at", bounds)
+    document = invocation.call("why", agent=agent, time=time, **bounds)
     invocation.show(document, lambda found: _print_why(agent, found))
 
 
 def _print_why(agent: str, document: Mapping[str, Any]) -> None:
     output.listing(document, _WHY, f"nothing was due for {agent} yet")
-    output.line(f"next: {output.local(document.get('next_fire'))}")
+    for session in document.get("sessions") or []:
+        output.line(f"woken: session {session.get('id')} by {output.shown('', session.get('trigger'))}, "
+                    f"{output.local(session.get('queued'))}: {output.shown('', result_of(session))}")  # fmt: skip
+    reason = document.get("next_reason")
+    output.line(f"next: {output.local(document.get('next_fire'))}" + (f" ({output.shown('', reason)})" if reason else ""))
 
 
 @click.command(cls=Command)
@@ -72,18 +78,22 @@ def log(invocation: Invocation, agent: str | None, stat: bool, **bounds: Any) ->
 
 def _print_log(document: Mapping[str, Any], *, stat: bool) -> None:
     for row in document["items"]:
-        name = output.shown("", row.get("agent"))
-        who = f"{name}#{row['session']}" if row.get("session") is not None else name
-        parts = [output.local(row.get("at")), output.shown("", row.get("kind")), who]
-        parts += [output.shown("", row[field]) for field in ("outcome", "text") if row.get(field)]
-        if row.get("by"):
-            parts.append(f"({output.shown('', row['by'])})")
-        output.line("  ".join(parts))
+        output.line(_log_line(row))
         if stat:
             _print_stat(row)
     if not document["items"]:
         output.note("nothing has happened")
     output.more(document)
+
+
+def _log_line(row: Mapping[str, Any]) -> str:
+    who = output.shown("", row.get("agent") or row.get("by"))
+    if row.get("session") is not None:
+        who += f"#{row['session']}"
+    count = f" ({row['count']} times)" if (row.get("count") or 1) > 1 else ""
+    parts = [output.local(row.get("at")), who, output.shown("", row.get("what")) + count]
+    parts += [output.shown("", row[field]) for field in ("trigger", "target", "reason") if row.get(field)]
+    return "  ".join(parts)
 
 
 def _print_stat(row: Mapping[str, Any]) -> None:
@@ -99,7 +109,7 @@ def _print_stat(row: Mapping[str, Any]) -> None:
 @click.option("-n", "n", type=click.IntRange(1, 10_000), metavar="N", help="How many moments.")
 @click.option("--cron", metavar="EXPR", help="Those of a cron text, in place of an agent's.")
 @click.option("--timezone", "zone", metavar="TZ", help="By the clocks of this zone; with --cron.")
-@click.option("--from", "start", type=DUE, metavar="TIME", help="After this moment; with --cron.")
+@click.option("--from", "start", metavar="TIME", help="After this moment; with --cron.")
 @pass_invocation
 def next_fires(
     invocation: Invocation, agent: str | None, n: int | None, cron: str | None, zone: str | None, start: str | None
@@ -109,15 +119,18 @@ def next_fires(
         if zone is not None or start is not None:
             usage("--timezone and --from go with --cron")
         document = invocation.call("next", agent=agent, n=n)
-        invocation.show(document, lambda found: output.listing(found, _FIRES, "nothing is due by a schedule"))
+        invocation.show(document, _print_next)
         return
     if agent is not None:
         usage(f"give an agent ({agent}) or --cron, not both")
     from swarmd.cli.cron import fires
 
-    after = start if start is not None else now_of(click.get_current_context()).isoformat()
-    document = {"fires": fires(cron, zone, after, n or 1, invocation.environ)}
+    document = {"fires": fires(cron, zone, start or "now", n or SHOWN_FIRES, invocation)}
     invocation.show(document, lambda found: _print_fires(found["fires"]))
+
+
+def _print_next(document: Mapping[str, Any]) -> None:
+    output.listing({"items": document["fires"], "next": document.get("next")}, _FIRES, "nothing is due by a schedule")
 
 
 def _print_fires(moments: Sequence[str]) -> None:
@@ -140,9 +153,9 @@ def list_attention(invocation: Invocation, **bounds: Any) -> None:
 
 
 @attention.command("ack")
-@click.argument("id", type=click.IntRange(1, 2**62))
+@click.argument("id")
 @pass_invocation
-def ack(invocation: Invocation, id: int) -> None:
+def ack(invocation: Invocation, id: str) -> None:
     """Say that you have seen an item; it comes back where it gets worse."""
     document = invocation.call("attention_ack", id=id)
-    invocation.show(document, lambda _: output.line(f"item {id} is acknowledged"))
+    invocation.show(document, lambda _: output.line(f"{output.shown('', id)} is acknowledged"))

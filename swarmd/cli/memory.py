@@ -19,9 +19,9 @@ from swarmd.core.acts import ACTS
 from swarmd.errors import BadInput, NotFound
 
 FIRST_FILE = "MEMORY.md"
-_REVISION = click.IntRange(0, 2**62)
+_REVISION = click.IntRange(1, 2**62 - 1)
 
-_FILES = output.columns_of("file=path ~rev bytes at ~by")
+_FILES = output.columns_of("file=path ~rev bytes ~at ~by first_line")
 _HISTORY = output.columns_of("rev ~file at bytes by ~note")
 _BLAME = output.columns_of("line ~rev by ~at text")
 _CONFLICTS = output.columns_of("id file=path ~line ours theirs ~at")
@@ -116,10 +116,10 @@ def append_file(invocation: Invocation, words: tuple[str, ...], agent: str | Non
 @list_options
 @pass_invocation
 def file_history(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
-    """The file's revisions, who made them and when."""
-    agent, file = _agent_and_file(invocation, agent, words)
-    document = narrowed(invocation.call("memory_history", agent=agent, file=file), "at", bounds)
-    invocation.show(document, lambda found: output.listing(found, _HISTORY, f"{file} has no revisions"))
+    """The revisions of a file, or of all of them: who made them and when."""
+    agent, files = split_agent(invocation, agent, words, ["FILE"], optional=1)
+    document = narrowed(invocation.call("memory_history", agent=agent, file=files[0] if files else None), "at", bounds)
+    invocation.show(document, lambda found: output.listing(found, _HISTORY, "there are no revisions"))
 
 
 @memory.command("diff")
@@ -160,7 +160,7 @@ def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
 
 @memory.command("conflicts")
 @click.argument("words", nargs=-1, metavar="[AGENT]")
-@click.option("--take", nargs=2, type=(click.Choice(["ours", "theirs"]), click.IntRange(1, 2**62)), metavar="SIDE N",
+@click.option("--take", nargs=2, type=(click.Choice(["ours", "theirs"]), _REVISION), metavar="SIDE N",
               help="End conflict N: `ours` keeps the file as it is, `theirs` takes the agent's lines.")  # fmt: skip
 @agent_option
 @list_options

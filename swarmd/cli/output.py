@@ -14,8 +14,8 @@ from typing import Any
 from swarmd.core.text import escaped, fit, one_line, shortened, width
 
 TIMES = frozenset({
-    "acknowledged", "answered", "at", "created", "due", "ended", "expires", "last", "last_session_at", "next",
-    "next_fire", "not_before", "queued", "since", "slot", "started", "until", "updated",
+    "at", "created", "due", "ended", "expires", "last", "last_ended", "next", "next_fire", "not_before", "now",
+    "oldest", "queued", "since", "slot", "start", "started", "until", "updated",
 })  # fmt: skip
 """The fields of documents that hold an instant, and are shown by the clock on the wall."""
 
@@ -177,8 +177,9 @@ def more(document: Mapping[str, Any]) -> None:
 
 
 def facts(document: Mapping[str, Any], *, without: Iterable[str] = (), indent: str = "") -> None:
-    """A document's fields, a line each: texts of several lines and lists below their names."""
-    fields = {name: value for name, value in document.items() if name not in set(without)}
+    """A document's fields, a line each, without those of null: texts of several lines and lists below their names."""
+    left_out = set(without)
+    fields = {name: value for name, value in document.items() if name not in left_out and value is not None}
     names = max((width(name) for name in fields), default=0) + _GAP
     for name, value in fields.items():
         label = indent + fit(one_line(str(name)).replace("_", " "), names)
@@ -204,7 +205,7 @@ def items(values: Iterable[Any], indent: str = "") -> None:
 
 def block(text: str, indent: str = "") -> None:
     """A stored text of several lines, each of them indented, so that none can pass for one of ours."""
-    for part in text.rstrip("\n").split("\n"):
+    for part in text.removesuffix("\n").split("\n"):
         line(indent + _encodable(one_line(part)))
 
 

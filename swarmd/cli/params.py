@@ -48,7 +48,7 @@ def read_standard_input() -> str:
         raise BadInput(f"standard input is not UTF-8: byte {error.start + 1} is {data[error.start]:#04x}") from None
 
 
-class Text(click.ParamType):
+class Text(click.ParamType[str]):
     """A text, or `-` for standard input."""
 
     name = "text"
@@ -63,7 +63,7 @@ class Text(click.ParamType):
         return read_text(value, self.noun, may_be_empty=self.may_be_empty)
 
 
-class AgentName(click.ParamType):
+class AgentName(click.ParamType[str]):
     """An agent's name, checked as one in a file is; `also` are words that mean something here."""
 
     name = "agent"
@@ -81,10 +81,11 @@ class AgentName(click.ParamType):
 
 
 AGENT = AgentName()
-HANDOFF = click.IntRange(1, 2**62)
+HANDOFF = click.IntRange(1, 2**62 - 1)
+COUNT = click.IntRange(1, 100_000)
 
 
-class Moment(click.ParamType):
+class Moment(click.ParamType[str]):
     """A moment, given to calls as UTC; `ahead` says whether a bare `2h` lies ahead or behind."""
 
     name = "time"
@@ -106,8 +107,11 @@ SINCE = Moment(ahead=False)
 DUE = Moment(ahead=True)
 
 
-class SessionName(click.ParamType):
-    """A session: ID, AGENT (its last) or AGENT@TIME; the service finds it, here the time becomes UTC."""
+class SessionName(click.ParamType[str]):
+    """A session: ID, AGENT (its last) or AGENT@TIME; the service finds it.
+
+    It takes a time without an offset by the agent's own zone, so only words such as `yesterday` become UTC here.
+    """
 
     name = "session"
 
@@ -118,7 +122,7 @@ class SessionName(click.ParamType):
             AGENT.convert(agent, param, ctx)
         if not at:
             return agent
-        return f"{agent}@{SINCE.convert(moment, param, ctx)}"
+        return f"{agent}@{moment if _is_iso(moment) else SINCE.convert(moment, param, ctx)}"
 
 
 SESSION = SessionName()
@@ -165,6 +169,14 @@ def _seconds(span: str) -> float | None:
         return None
 
 
+def _is_iso(text: str) -> bool:
+    try:
+        from_text(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _iso(text: str, typed: str) -> datetime:
     try:
         return from_text(text).astimezone()
@@ -177,7 +189,7 @@ def _iso(text: str, typed: str) -> datetime:
 def list_options(function: F) -> F:
     """`--since`, `--until` and `-n`, as every list takes them."""
     for option in (
-        click.option("-n", "n", type=click.IntRange(1, 1_000_000), metavar="N", help="At most so many, the newest."),
+        click.option("-n", "n", type=COUNT, metavar="N", help="At most so many, the newest."),
         click.option("--until", type=SINCE, metavar="TIME", help="None after this moment."),
         click.option("--since", type=SINCE, metavar="TIME", help="None before this moment, as yesterday or 2h."),
     ):
@@ -191,7 +203,7 @@ def narrowed(document: Mapping[str, Any], field: str, bounds: Mapping[str, Any])
     since, until, most = bounds.get("since"), bounds.get("until"), bounds.get("n")
     if since is not None or until is not None:
         low, high = since or "", until or "9999"
-        rows = [row for row in rows if row.get(field) and low <= _comparable(row[field]) <= high]
+        rows = [row for row in rows if row.get(field) and low <= _comparable(row[field]) < high]
     return {**document, "items": rows[:most]}
 
 

@@ -53,7 +53,7 @@ def show_session(invocation: Invocation, session: str) -> None:
 def print_session(document: Mapping[str, Any]) -> None:
     """A session for a reader."""
     changes = document.get("changes") or []
-    output.facts(document, without=("changes",))
+    output.facts(document, without=("changes", "prompt", "prompt_hash", "definition"))
     if changes:
         output.line("changes")
         for change in changes:
@@ -91,28 +91,27 @@ def session_log(invocation: Invocation, session: str, follow: bool) -> None:
 
 def _follow(invocation: Invocation, session: str, document: Mapping[str, Any]) -> None:
     """The first document names the session by its number: a later one of the same agent is not run into."""
-    seen: dict[str, Any] = {}
-    while True:
-        _print_new(document, seen)
-        if document.get("done"):
-            return
+    seen: dict[str, int] = {}
+    while not document.get("done"):
+        _print_new(document, seen, whole=False)
         invocation.wait(POLL_SECONDS)
         document = invocation.call("session_log", session=session)
+    _print_new(document, seen, whole=True)
 
 
 def _print_log(document: Mapping[str, Any]) -> None:
-    _print_new(document, {})
+    _print_new(document, {}, whole=True)
 
 
-def _print_new(document: Mapping[str, Any], seen: dict[str, Any]) -> None:
-    """What the document has beyond what `seen` counts; a line that has no end yet waits, unless all is done."""
-    for event in (document.get("events") or [])[seen.get("events", 0) :]:
-        output.items([event])
-    seen["events"] = len(document.get("events") or [])
-    for stream, sign in (("stdout", ""), ("stderr", "! ")):
+def _print_new(document: Mapping[str, Any], seen: dict[str, int], *, whole: bool) -> None:
+    """What the document has beyond what `seen` counts; unless `whole`, a line that has no end yet waits."""
+    events = document.get("events") or []
+    output.items(events[seen.get("events", 0) :])
+    seen["events"] = len(events)
+    for stream, sign in (("output", ""), ("stdout", ""), ("stderr", "! ")):
         text = str(document.get(stream) or "")
         start = seen.get(stream, 0)
-        end = len(text) if document.get("done") or not seen else text.rfind("\n") + 1
+        end = len(text) if whole else text.rfind("\n") + 1
         if end > start:
             output.block(text[start:end], sign)
             seen[stream] = end
@@ -175,8 +174,15 @@ def _print_reverted(document: Mapping[str, Any]) -> None:
 @_name
 @pass_invocation
 def trace(invocation: Invocation, session: str) -> None:
-    """What led to a session, and what came of it: handoffs and sessions by cause."""
-    invocation.show(invocation.call("session_trace", session=session), output.facts)
+    """What a session wrote, and which later sessions were shown it."""
+    invocation.show(invocation.call("session_trace", session=session), _print_trace)
+
+
+def _print_trace(document: Mapping[str, Any]) -> None:
+    output.line(f"session {document['session']} of {output.shown('', document['agent'])}")
+    for row in document["items"]:
+        readers = [f"{output.shown('', one['agent'])}#{one['session']}" for one in row["shown_to"]]
+        output.line(f"  {change_line(row)}  shown to {', '.join(readers) or 'nobody yet'}")
 
 
 @session.command("export")

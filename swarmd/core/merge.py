@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-STEPS = 1_000_000
-"""What Myers' algorithm may cost in one comparison: about half a second."""
+STEPS = 400_000
+"""What Myers' algorithm may cost in one comparison: a fifth of a second."""
 
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 

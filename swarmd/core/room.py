@@ -17,6 +17,8 @@ COUNTED_ROOMS = 4
 """Texts that turn out not to fit are counted for nothing: at most this many rooms full of them a section."""
 NOTE_TOKENS = 60
 """Kept free in each section for the line that says what was left out."""
+REST_COUNTED = 64_000
+"""Characters up to which what was left out is counted (some tens of milliseconds), not estimated."""
 _CHUNK = 2000
 
 
@@ -86,7 +88,7 @@ def head(text: str, room: int, count: Count) -> str:
 def remaining(text: str, shown: str, count: Count) -> int:
     """The tokens of what `head` left out; by the proportion of what it shows where that is too long to count."""
     rest = text[len(shown) :]
-    if len(rest) <= max(_CHUNK, len(shown)) * COUNTED_ROOMS:
+    if len(rest) <= REST_COUNTED:
         return count(rest)
     sample = shown[-_CHUNK:] or rest[:_CHUNK]
     return math.ceil(count(sample) * len(rest) / len(sample))

@@ -49,8 +49,6 @@ async def end(
     one transaction; the memory files are published after it, before the agent may start again."""
     changes = ending.changes
     if desk is not None:
-        if not changes:
-            changes = tuple(desk.tally.changes)
         await ports.settle(order.agent)
 
     def work(connection: sqlite3.Connection) -> tuple[str, frozenset[str]]:

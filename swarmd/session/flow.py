@@ -11,20 +11,20 @@ import hashlib
 import json
 import secrets as randomness
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from swarmd.core.agent import Agent, definition_hash, to_json
-from swarmd.core.changes import Change
 from swarmd.core.instants import maybe_instant, to_text
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
 from swarmd.core.world import Actor
 from swarmd.errors import Refused, SwarmdError
+from swarmd.runners.outcomes import RunCancelled
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.journal import Journal
@@ -175,10 +175,6 @@ def _depth(order: Order, seen: Snapshot) -> int:
     return max([order.depth, *(h.depth for h in seen.open_handoffs)])
 
 
-def _why(stop: asyncio.CancelledError) -> str:
-    return str(stop.args[0]) if stop.args else "cancelled"
-
-
 async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
     """The ending that a runner's result means, before the commit."""
     desk, tally = started.desk, started.desk.tally
@@ -187,7 +183,7 @@ async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
     if outcome == "success" and result.memory_problems:
         outcome, reason = "refused", "; ".join(result.memory_problems)
     if outcome == "success":
-        problem = await _success_problem(ports, started, changes)
+        problem = await _success_problem(ports, started, result)
         if problem is not None:
             outcome, reason = "failed", problem
     return Ending(outcome=outcome, reason=reason, changes=tuple(changes), result=result)
@@ -200,11 +196,11 @@ def _outcome(result: Result, failed: str | None) -> tuple[str, str]:
     return result.outcome, result.reason
 
 
-async def _success_problem(ports: Ports, started: Started, changes: Sequence[Change]) -> str | None:
+async def _success_problem(ports: Ports, started: Started, result: Result) -> str | None:
     wanted = started.agent.success
     missing = [key for key in wanted.keys_changed if key not in started.desk.tally.keys_changed]
     if missing:
         return f"success.keys_changed: the session did not set {', '.join(missing)}"
     if wanted.command:
-        return await ports.check(started.request, wanted.command)
+        return await ports.check(started.request, wanted.command, result.memory)
     return None

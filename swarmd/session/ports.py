@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from swarmd.core.wire import Request, Runner
+from swarmd.core.wire import MemoryTree, Request, Runner
 from swarmd.core.world import Actor, World
 from swarmd.store.database import Writer
 from swarmd.store.memory import MemoryFolders
@@ -43,8 +43,8 @@ class Ports:
     """Tokens of a text."""
     runner: Callable[[str], Runner]
     """The runner of a kind."""
-    check: Callable[[Request, tuple[str, ...]], Awaitable[str | None]]
-    """Runs a `[success]` command as the session ran; a sentence when it did not succeed."""
+    check: Callable[[Request, tuple[str, ...], MemoryTree | None], Awaitable[str | None]]
+    """Runs a `[success]` command as the session ran, beside the memory it left; a sentence when it did not succeed."""
     read: Read
     reserve: Callable[[], int]
     """A new handoff's id, never given twice."""

@@ -96,8 +96,9 @@ CREATE TABLE heads (agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NUL
   PRIMARY KEY (agent, path)) WITHOUT ROWID;
 CREATE TABLE published (agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL, hash TEXT,
   PRIMARY KEY (agent, path)) WITHOUT ROWID;
-CREATE TABLE pending (agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL,
+CREATE TABLE pending (agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL, swap INTEGER NOT NULL UNIQUE,
   phase TEXT NOT NULL CHECK (phase IN ('todo', 'done')), PRIMARY KEY (agent, path)) WITHOUT ROWID;
+CREATE INDEX pending_phase ON pending (phase, agent);
 CREATE TABLE conflicts (
   id INTEGER PRIMARY KEY, agent TEXT NOT NULL, path TEXT NOT NULL, line INTEGER NOT NULL, ours TEXT NOT NULL,
   theirs TEXT NOT NULL, session INTEGER, by TEXT NOT NULL, at TEXT NOT NULL, resolved TEXT

@@ -30,7 +30,7 @@ def crowded():
         agent=replace(full().agent, memory=MemoryRules(prompt_tokens=60)),
         memory=(
             document("MEMORY.md", "".join(f"- line {n} of the notes\n" for n in range(40))),
-            *(document(f"topic-{n:03}.md", f"# Topic {n}\n") for n in range(100)),
+            *(document(f"topic-{n:03}.md", f"# Topic {n}\n") for n in range(20)),
         ),
         keys=tuple(key(f"key-{n:03}", "v" * 190) for n in range(100)),
         open_handoffs=tuple(handoff(n, "w" * 4000) for n in range(1, 20)),
@@ -112,8 +112,7 @@ def test_texts_with_braces_percents_dollars_and_backslashes_are_byte_for_byte_ev
     )  # fmt: skip
     prompt = assemble(snapshot, words)
     assert prompt.system.startswith(NASTY)
-    assert prompt.user.count(NASTY) == 7 - 1  # memory, key, handoff, reply, description and key and report below
-    assert "do not use" not in prompt.user
+    assert prompt.user.count(NASTY) == 7  # memory, key, handoff, reply; description, key and report below
 
 
 def test_old_messages_do_not_come_back():
@@ -150,7 +149,7 @@ def test_an_overdue_handoff_is_more_urgent_and_says_why():
 
 
 def test_what_does_not_fit_is_named_in_place_and_in_the_sections():
-    snapshot = empty(open_handoffs=tuple(handoff(n, "w" * 8000) for n in range(1, 31)))
+    snapshot = empty(open_handoffs=tuple(handoff(n, "w" * 8000) for n in range(1, 401)))
     found = section(snapshot, "handoffs")
     assert found.left_out.endswith("more: `swarmd handoff list`")
     assert f"({found.left_out.split('; ')[-1]})" in user(snapshot)
@@ -288,7 +287,7 @@ def test_a_loud_agent_below_does_not_push_out_the_others():
     loud = below("a", keys=tuple(key(f"k{n:03}", "v" * 180, agent="a") for n in range(256)))
     others = tuple(below(f"b{n}", keys=(key("state", f"ok{n}", agent=f"b{n}"),)) for n in range(9))
     text = user(empty(below=(loud, *others)))
-    assert all(f"state (set by studio#11) = ok{n}" in text for n in range(9))
+    assert all(f"key state (set by you) = ok{n}" in text for n in range(9))
     assert "more keys: `swarmd ctx list --agent a`" in text
 
 

@@ -15,8 +15,6 @@ from swarmd.runners.command import Options, command_line, run_check
 from swarmd.runners.outcomes import RunCancelled
 from tests.runners.machines import TOKEN, text_of
 
-pytestmark = pytest.mark.asyncio
-
 
 async def test_the_environment_is_exactly_what_the_manual_lists(machine):
     machine = machine.with_host(

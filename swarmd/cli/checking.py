@@ -1,0 +1,115 @@
+"""`swarmd check`: every problem of agent files, whether they are in force yet or not."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from swarmd.cli import output
+from swarmd.cli.base import Command
+from swarmd.cli.invocation import Invocation, pass_invocation
+
+if TYPE_CHECKING:
+    from swarmd.config.check import Checked
+    from swarmd.config.kinds import RunnerKind
+    from swarmd.config.problems import Problem
+    from swarmd.places import Places
+
+
+@click.command(cls=Command)
+@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE...]")
+@pass_invocation
+def check(invocation: Invocation, files: Sequence[str]) -> int:
+    """Validate all agent files, or these as if they stood among them: every problem, exit 1 where any is an error."""
+    found, count = _problems(invocation.places(), [Path(file) for file in files], invocation.environ)
+    document = {"items": [problem.as_json() for problem in found], "next": None, "files": count}
+    invocation.show(document, _print)
+    return int(any(problem.is_error for problem in found))
+
+
+def _print(document: Mapping[str, Any]) -> None:
+    for problem in document["items"]:
+        output.line(output.shown("", problem["message"]))
+    count = document["files"]
+    if not document["items"]:
+        output.line(f"{count} file{'' if count == 1 else 's'}, no problems")
+
+
+def runner_kinds() -> dict[str, RunnerKind]:
+    """What may stand in a `[runner]` table here."""
+    from swarmd.config.kinds import RunnerKind
+    from swarmd.runners import registry
+
+    modules = {kind: registry.load(kind) for kind in registry.kinds()}
+    return {kind: RunnerKind(options=one.Options, measures=one.measures) for kind, one in modules.items()}
+
+
+class _Judge:
+    """The files of one place, judged as the daemon would."""
+
+    def __init__(self, places: Places, environ: Mapping[str, str]) -> None:
+        from swarmd.config.check import Rules
+        from swarmd.config.files import Guard
+        from swarmd.config.host_zone import host_zone
+        from swarmd.config.settings import read_settings
+        from swarmd.runners.sandbox import write_problems
+
+        forbidden = [str(places.agents), str(places.state), str(places.runtime)]
+        self.places = places
+        self.now_ns = time.time_ns()
+        self.guard = Guard(uid=_daemon_uid(places.state))
+        kinds = runner_kinds()
+        self.rules = Rules(
+            kinds=kinds,
+            host_zone=host_zone(environ)[0],
+            write_problems=lambda paths: write_problems(paths, forbidden),
+        )
+        self.settings = read_settings(
+            places.config, kinds=kinds, guard=self.guard, now_ns=self.now_ns, required=places.config_is_named
+        )
+
+    def folder(self) -> Checked:
+        """All of agents.d."""
+        from swarmd.config.check import check as judge
+        from swarmd.config.scan import scan_folder
+
+        scan = scan_folder(self.places.agents, guard=self.guard, now_ns=self.now_ns)
+        return judge(scan, self.settings, self.rules)
+
+    def given(self, files: list[Path]) -> Checked:
+        """These files alone."""
+        from swarmd.config.check import check as judge
+        from swarmd.config.scan import scan_files
+
+        return judge(scan_files(files, guard=self.guard, now_ns=self.now_ns), self.settings, self.rules)
+
+
+def _problems(places: Places, files: list[Path], environ: Mapping[str, str]) -> tuple[list[Problem], int]:
+    """All problems, and how many files were looked at."""
+    from swarmd.config.load import InForce, reconcile
+    from swarmd.config.problems import Problem
+
+    judge = _Judge(places, environ)
+    folder = judge.folder()
+    standing = reconcile({}, folder, now=0.0)
+    if not files:
+        found = list(standing.problems)
+        if folder.folder.kind != "present":
+            found.append(Problem(file=str(places.agents), text=folder.folder.reason))
+        return found, len(folder.files)
+    given = judge.given(files)
+    in_force = {name: InForce(agent=agent) for name, agent in standing.agents.items()}
+    return list(reconcile(in_force, given, now=0.0).problems), len(files)
+
+
+def _daemon_uid(state: Path) -> int:
+    """Whose daemon it is: the state's owner, and before there is a state whoever asks."""
+    try:
+        return os.stat(state).st_uid
+    except OSError:
+        return os.getuid()

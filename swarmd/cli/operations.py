@@ -1,0 +1,77 @@
+"""`swarmd pause`, `resume`, `reload` and `serve`: what an operator does to the daemon and its agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from swarmd.cli import output
+from swarmd.cli.base import Command
+from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.params import AgentName
+
+_AGENT_OR_ALL = AgentName("all")
+_agent = click.argument("agent", type=_AGENT_OR_ALL, metavar="AGENT|all")
+
+
+@click.command(cls=Command)
+@_agent
+@click.option("--reason", metavar="TEXT", help="Shown wherever the pause is.")
+@click.option("--now", is_flag=True, help="End the sessions that run, too.")
+@pass_invocation
+def pause(invocation: Invocation, agent: str, reason: str | None, now: bool) -> None:
+    """Let an agent and all below it start nothing, until it is resumed; restarts do not lift it."""
+    invocation.show(invocation.call("pause", agent=agent, reason=reason, now=now), _print_pause)
+
+
+@click.command(cls=Command)
+@_agent
+@pass_invocation
+def resume(invocation: Invocation, agent: str) -> None:
+    """Lift the pause that was set at this agent; one above it still holds, and is named."""
+    invocation.show(invocation.call("resume", agent=agent), _print_pause)
+
+
+def _print_pause(document: Mapping[str, Any]) -> None:
+    name, reason = output.shown("", document["agent"]), document.get("reason")
+    held_by = document.get("held_by") or []
+    if document["paused"]:
+        output.line(f"{name} is paused" + (f": {output.shown('', reason)}" if reason else ""))
+    elif held_by:
+        output.line(f"{name} is resumed, and still paused by {output.shown('', held_by)} above it")
+    else:
+        output.line(f"{name} is resumed")
+
+
+@click.command(cls=Command)
+@click.option("--allow-empty", is_flag=True, help="Take it seriously that the folder is empty.")
+@pass_invocation
+def reload(invocation: Invocation, allow_empty: bool) -> int:
+    """Take up changed agent files. A bad file keeps its last good definition in force; exit 1 where there is one."""
+    document = invocation.call("reload", allow_empty=allow_empty)
+    invocation.show(document, _print_reload)
+    return int(bool(document["problems"]))
+
+
+def _print_reload(document: Mapping[str, Any]) -> None:
+    for what in ("added", "changed", "removed"):
+        if document[what]:
+            output.line(f"{what}: {output.shown('', document[what])}")
+    if not any(document[what] for what in ("added", "changed", "removed")):
+        output.line("nothing has changed")
+    for problem in document["problems"]:
+        output.note(problem["message"] if isinstance(problem, Mapping) else str(problem))
+
+
+@click.command(cls=Command)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
+@pass_invocation
+def serve(invocation: Invocation, log_format: str, log_level: str) -> int:
+    """Run the daemon in the foreground. SIGTERM stops it, SIGHUP makes it reload."""
+    invocation.operator_only("serve")
+    from swarmd.daemon.main import serve as run_daemon
+
+    return int(run_daemon(invocation.places(), log_format=log_format, log_level=log_level))

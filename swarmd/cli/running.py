@@ -1,0 +1,83 @@
+"""`swarmd run` and `swarmd prompt`: a session now, or what one would be given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from swarmd.cli import output
+from swarmd.cli.base import Command
+from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.params import AGENT, SINCE, Text, usage
+from swarmd.cli.sessions import print_session, result_of
+from swarmd.core.sessions import exit_status
+from swarmd.errors import BadInput, NotFound
+
+FILE_BYTES = 1024 * 1024
+TRIGGERS = ("cron", "every", "at", "handoff", "reply", "report", "after", "path", "manual", "retry", "catch_up")
+
+_file_option = click.option("--file", metavar="NEW.toml", help="With this definition, in place of the one in force.")
+
+
+@click.command(cls=Command)
+@click.argument("agent", type=AGENT)
+@click.option("--text", type=Text("--text"), metavar="TEXT", help="Hand it this as well (`-`: standard input).")
+@click.option("--no-commit", is_flag=True, help="Run for real, save nothing, show what would have been saved.")
+@click.option("--dry-run", is_flag=True, help="Start nothing: show gate, budgets, prompt size and command line.")
+@click.option("--force", is_flag=True, help="Also where the agent is paused.")
+@_file_option
+@pass_invocation
+def run(
+    invocation: Invocation, agent: str, text: str | None, no_commit: bool, dry_run: bool, force: bool, file: str | None
+) -> int:
+    """Run an agent now, whatever its schedule says, and wait for the end. Exit 0 where it committed or had no change."""
+    if no_commit and dry_run:
+        usage("--no-commit runs the agent and --dry-run does not: give one of them")
+    mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
+    document = invocation.call("run", agent=agent, text=text, mode=mode, force=force, **_given(file))
+    invocation.show(document, print_session)
+    if not invocation.options.json and not dry_run:
+        reason = document.get("reason")
+        because = f": {output.shown('', reason)}" if reason else ""
+        output.note(f"session {document.get('id')} of {agent}: {output.shown('', result_of(document))}{because}")
+    return exit_status(document.get("outcome"))
+
+
+@click.command(cls=Command)
+@click.argument("agent", type=AGENT)
+@click.option("--trigger", type=click.Choice(TRIGGERS), help="As if this had started the session.")
+@click.option("--at", type=SINCE, metavar="TIME", help="As of this moment.")
+@_file_option
+@pass_invocation
+def prompt(invocation: Invocation, agent: str, trigger: str | None, at: str | None, file: str | None) -> None:
+    """Print exactly what a session would be given now; nothing is spent."""
+    document = invocation.call("prompt", agent=agent, trigger=trigger, at=at, **_given(file))
+    invocation.show(document, _print_prompt)
+
+
+def _print_prompt(document: Mapping[str, Any]) -> None:
+    whole = f"{document['system']}\n\n{document['user']}" if document["system"] else document["user"]
+    output.bare(str(whole).encode("utf-8", "surrogatepass"))
+
+
+def _given(file: str | None) -> dict[str, str]:
+    """The text of `--file` and its absolute path: whoever answers may not be able to read it, or stands elsewhere."""
+    if file is None:
+        return {}
+    path = Path(file).absolute()
+    try:
+        with path.open("rb") as opened:
+            data = opened.read(FILE_BYTES + 1)
+        text = data.decode("utf-8")
+    except FileNotFoundError:
+        raise NotFound(f"{file}: there is no such file") from None
+    except OSError as error:
+        raise BadInput(f"{file}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file}: is not UTF-8 (byte {error.start + 1})") from None
+    if len(data) > FILE_BYTES:
+        raise BadInput(f"{file}: is larger than {FILE_BYTES} bytes")
+    return {"file_text": text, "file_path": str(path)}

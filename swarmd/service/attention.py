@@ -1,0 +1,94 @@
+"""What needs a person: worked out of the rows each time, so that an item closes by itself when it is cured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from swarmd.core.instants import to_text
+from swarmd.core.sessions import GOOD
+from swarmd.service.view import JSON, Args, View, items
+from swarmd.store import queries, sessions
+
+OVERDUE = timedelta(days=2)
+"""INTERFACE section 5: two days past its due time a handoff is the operator's concern."""
+SHOWN = 200
+
+
+def attention(view: View, args: Args) -> JSON:
+    """Every open item that nobody has acknowledged, oldest first."""
+    return items([item for item in found(view) if not item["acked"]])
+
+
+def found(view: View) -> list[dict[str, JSON]]:
+    """Every open item; `acked` tells those that an operator has seen as they are now."""
+    acks = queries.acks(view.connection)
+    rows = [
+        {**item, "acked": acks.get(item["id"]) == item["since"]}
+        for item in _all(view) if item["agent"] is None or view.sees(item["agent"])
+    ]  # fmt: skip
+    return sorted(rows, key=lambda item: (item["since"], item["id"]))[:SHOWN]
+
+
+def _all(view: View) -> Iterator[dict[str, Any]]:
+    yield from _failures(view)
+    yield from _pauses(view)
+    yield from _handoffs(view)
+    yield from _conflicts(view)
+    for row in queries.problems(view.connection):
+        if row["severity"] == "error":
+            yield _item(f"file:{row['file']}:{row['line'] or 0}:{row['field'] or ''}", "bad_file", None, row["since"],
+                        row["text"], "mend the file; swarmd check shows every problem")  # fmt: skip
+    for row in queries.raised(view.connection):
+        yield _item(row["id"], row["kind"], row["agent"], row["since"], row["text"], row["next_step"])
+    for row in queries.reports(view.connection, queries.Window(n=SHOWN)):
+        if row["parent"] is None:
+            yield _item(f"report:{row['id']}", "report", row["agent"], row["at"], row["text"],
+                        f"swarmd attention ack report:{row['id']}")  # fmt: skip
+
+
+def _item(id: str, kind: str, agent: str | None, since: str, text: str, next_step: str) -> dict[str, Any]:
+    return {"id": id, "kind": kind, "agent": agent, "since": since, "text": text, "next_step": next_step}
+
+
+def _failures(view: View) -> Iterator[dict[str, Any]]:
+    for agent, last in queries.last_sessions(view.connection).items():
+        if last["outcome"] in GOOD or last["outcome"] == "cancelled" or agent not in view.tree:
+            continue
+        count, since = sessions.failures(view.connection, agent)
+        streak = f"{count} in a row since {since}; the last: " if count > 1 else ""
+        kind = "refused" if last["outcome"] == "refused" else "failing"
+        yield _item(
+            f"{kind}:{agent}", kind, agent, since or last["ended"],
+            f"session {last['id']} {last['outcome']}: {streak}{last['reason']}",
+            f"swarmd session show {last['id']}",
+        )  # fmt: skip
+
+
+def _pauses(view: View) -> Iterator[dict[str, Any]]:
+    for point, row in queries.pauses(view.connection).items():
+        agent = None if point == "all" else point
+        yield _item(f"paused:{point}", "paused", agent, row["at"], f"{point} is paused by {row['by']}: {row['reason']}",
+                    f"swarmd resume {point}")  # fmt: skip
+
+
+def _handoffs(view: View) -> Iterator[dict[str, Any]]:
+    for row in queries.overdue(view.connection, to_text(view.now - OVERDUE)):
+        yield _item(f"overdue:{row['id']}", "overdue", row["receiver"], row["due"],
+                    f"handoff {row['id']} from {row['sender']} to {row['receiver']} was due {row['due']}",
+                    f"swarmd handoff show {row['id']}")  # fmt: skip
+    for row in queries.undeliverable(view.connection):
+        yield _item(f"dead:{row['id']}", "dead_letter", None, row["created"],
+                    f"handoff {row['id']} from {row['sender']} waits for {row['receiver']}: receiver missing",
+                    f"bring the agent back, or swarmd handoff cancel {row['id']}")  # fmt: skip
+
+
+def _conflicts(view: View) -> Iterator[dict[str, Any]]:
+    by_agent: dict[str, list[queries.Row]] = {}
+    for row in queries.conflicts(view.connection):
+        by_agent.setdefault(row["agent"], []).append(row)
+    for agent, rows in by_agent.items():
+        paths = ", ".join(sorted({row["path"] for row in rows}))
+        yield _item(f"conflict:{agent}", "conflict", agent, rows[-1]["at"],
+                    f"{len(rows)} conflicts in the memory of {agent} ({paths})", f"swarmd memory conflicts {agent}")  # fmt: skip

@@ -1,0 +1,90 @@
+"""Reads of the whole: status, prompt, doctor, verify."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+from swarmd.core.instants import to_text
+from swarmd.errors import NotFound
+from swarmd.service import attention as attending
+from swarmd.service.view import JSON, Args, View, items
+from swarmd.store import audit, opening, queries
+
+
+def status(view: View, args: Args) -> JSON:
+    """Places, daemon, and how much of what there is."""
+    open_items = [item for item in attending.found(view) if not item["acked"]]
+    ended = queries.sessions(view.connection, queries.Window(n=1))
+    kinds = Counter(item["kind"] for item in open_items)
+    oldest = min((item["since"] for item in open_items), default=None)
+    return {
+        "places": view.places.as_json(),
+        "daemon": {"running": opening.is_locked(view.places.state), **view.daemon()},
+        "agents": {"in_force": len(view.tree), "paused": len(queries.pauses(view.connection)),
+                   "problems": len(queries.problems(view.connection))},
+        "running": queries.counts(view.connection),
+        "last_session": {"id": ended[0]["id"], "at": ended[0]["queued"]} if ended else None,
+        "attention": {"count": len(open_items), "oldest": oldest, "kinds": dict(sorted(kinds.items()))},
+        "now": to_text(view.now),
+    }  # fmt: skip
+
+
+def verify(view: View, args: Args) -> JSON:
+    """Whether the store is whole: SQLite's check, the audit chain, every head's text, every memory file."""
+    connection = view.connection
+    found = [f"the database: {fault}" for fault in queries.integrity(connection)]
+    found += audit.faults(connection)
+    found += queries.broken_texts(connection)
+    found += _unpublished(view)
+    seq, head = audit.head(connection)
+    return {"ok": not found, "items": [{"text": fault} for fault in found], "next": None,
+            "audit": {"rows": seq, "head": head}}  # fmt: skip
+
+
+def _unpublished(view: View) -> list[str]:
+    """Memory files that are not what the store last put there; a hand edit that waits to be taken over is none."""
+    found = []
+    for agent, path, pending in queries.published_files(view.connection):
+        place = view.places.state / "memory" / agent / path
+        if not pending and not place.exists():
+            found.append(f"{place} is missing; it is written again at the agent's next session or the daemon's next start")
+    return found
+
+
+def doctor(view: View, args: Args) -> JSON:
+    """What this machine offers, or, of one agent, what its sessions may read and write."""
+    if args.get("agent"):
+        return _of_agent(view, view.agent(args))
+    return {"items": [{"name": name, "ok": ok, "text": text} for name, ok, text in _checks(view)], "next": None}
+
+
+def _checks(view: View) -> list[tuple[str, bool, str]]:
+    from swarmd.runners import cgroup, landlock
+
+    places, abi = view.places, landlock.abi()
+    free = opening.free_bytes(places.state)
+    mode = os.stat(places.state).st_mode & 0o777
+    delegated = cgroup.delegated()
+    return [
+        ("agents", places.agents.is_dir(), f"agent files in {places.agents}"),
+        ("state", mode & 0o077 == 0, f"{places.state} has mode {mode:04o}; 0700 is wanted"),
+        ("disk", free > 100 * 2**20, f"{free // 2**20} MiB are free where the state is"),
+        ("landlock", abi > 0, f"Landlock version {abi}: sessions are fenced off" if abi > 0 else
+         "this kernel has no Landlock: sessions of level auto run without a fence"),
+        ("cgroup", delegated is not None, f"a control group for each session under {delegated}" if delegated else
+         "no delegated control group: sessions' processes are found as descendants of their supervisor"),
+        ("problems", not queries.problems(view.connection), f"{len(queries.problems(view.connection))} problems in files"),
+    ]  # fmt: skip
+
+
+def _of_agent(view: View, name: str) -> JSON:
+    from swarmd.runners.command import fence
+
+    agent = view.tree.agent(name)
+    if agent is None:
+        raise NotFound(f"the agent {name!r} is not in force")
+    level, lines = fence(agent, view.places)
+    return {"agent": name, "level": level,
+            **items([{"name": "sandbox", "ok": level != "none", "text": line} for line in lines])}  # fmt: skip
+

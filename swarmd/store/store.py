@@ -1,0 +1,99 @@
+"""The open store of the one process that may write it: connections, writer, memory folders, handoff numbers."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from swarmd.core.instants import to_text
+from swarmd.errors import StoreUnusable
+from swarmd.store import meta, opening
+from swarmd.store.database import Writer, open_reading
+from swarmd.store.memory import MemoryFolders
+
+
+class Store:
+    """Opened under the state's lock; `close` gives it back. Raises as opening.connect_writing does."""
+
+    def __init__(
+        self,
+        state: Path,
+        lock: opening.Lock,
+        now: Callable[[], datetime],
+        *,
+        operator: str,
+        thorough: bool = False,
+        handoff_block: int = 1,
+    ) -> None:
+        self.state = state
+        self._lock = lock
+        self._local = threading.local()
+        self._block = handoff_block
+        self._numbers: list[int] = []
+        self._numbering = threading.Lock()
+        self.writer = Writer(opening.connect_writing(state, thorough=thorough))
+        self.folders = MemoryFolders(state / "memory", self.writer, now, operator)
+        self.folders.recover()
+
+    def reader(self) -> sqlite3.Connection:
+        """This thread's reading connection."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = open_reading(self.state / opening.DATABASE)
+            self._local.connection = connection
+        return connection
+
+    def reserve(self) -> int:
+        """A handoff's number that nobody else gets. Numbers are taken in blocks, so that asking costs no flush."""
+        with self._numbering:
+            if not self._numbers:
+                last = self.writer.do(lambda connection: meta.bump(connection, "handoffs", self._block))
+                self._numbers = list(range(last, last - self._block, -1))
+            return self._numbers.pop()
+
+    def close(self) -> None:
+        """Finish what waits and give the lock back."""
+        self.writer.close()
+        self._lock.release()
+
+
+def open_store(
+    state: Path,
+    now: Callable[[], datetime],
+    *,
+    operator: str,
+    thorough: bool = False,
+    handoff_block: int = 1,
+    wait_seconds: float = 0.0,
+    give_up: Callable[[], bool] = lambda: False,
+) -> Store:
+    """Take the lock and open the store. Raises StoreUnusable when another process has it for all of `wait_seconds`."""
+    if not state.exists():
+        state.mkdir(mode=0o700, parents=True)
+    lock = opening.Lock(state)
+    if not lock.acquire(wait_seconds=wait_seconds, give_up=give_up):
+        raise StoreUnusable(f"another swarmd has the state {state}; stop it first, or use another --state")
+    try:
+        return Store(state, lock, now, operator=operator, thorough=thorough, handoff_block=handoff_block)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def raise_attention(
+    connection: sqlite3.Connection, *, id: str, kind: str, agent: str | None, text: str, next_step: str, now: datetime
+) -> None:
+    """Raise something to a person's attention; raised again it keeps its first moment."""
+    connection.execute(
+        "INSERT INTO raised (id, kind, agent, since, text, next_step) VALUES (?,?,?,?,?,?) "
+        "ON CONFLICT (id) DO UPDATE SET text = excluded.text, next_step = excluded.next_step",
+        (id, kind, agent, to_text(now), text, next_step),
+    )
+
+
+def cure(connection: sqlite3.Connection, id: str) -> None:
+    """What was raised under this id is over."""
+    connection.execute("DELETE FROM raised WHERE id = ?", (id,))

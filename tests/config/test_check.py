@@ -1,0 +1,364 @@
+"""Agent files judged one by one: the manual's samples, a corpus of broken files, and what is made of good ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import pytest
+from pydantic import BaseModel, model_validator
+
+from swarmd.config.check import Rules, check_file
+from swarmd.config.kinds import RunnerKind
+from swarmd.config.settings import Defaults
+from swarmd.core.agent import Agent, Limits, MemoryRules, Sandbox, Success, When, definition_hash, from_json, to_json
+from tests.config.kit import DATA, GOOD, KINDS, Folder, good
+
+FULL = (DATA / "agent_full.toml").read_text()
+
+
+def loaded(folder: Folder, text: str, name: str = "bob", **others: str) -> Agent:
+    for other, its_text in others.items():
+        folder.write(other.replace("_", "-"), its_text)
+    folder.write(name, text)
+    reload = folder.load()
+    assert [str(problem) for problem in reload.problems] == []
+    return reload.agents[name]
+
+
+def test_the_smallest_sample_loads_with_the_defaults_of_the_manual(folder):
+    agent = loaded(folder, (DATA / "agent_small.toml").read_text(), "disk")
+    assert agent == Agent(
+        name="disk",
+        system_prompt="You watch the disk.",
+        folder=str(folder.path),
+        runner_kind="command",
+        runner_options={"command": ["./bin/disk.py"], "workdir": None, "env": {}, "pass_env": []},
+        when=When(cron="0 * * * *", timezone="Pacific/Auckland"),
+    )
+    assert agent.when == When(
+        cron="0 * * * *",
+        timezone="Pacific/Auckland",
+        jitter_seconds=0,
+        catch_up="none",
+        catch_up_max_age_seconds=86400,
+        overlap="skip",
+    )
+    assert agent.limits == Limits(
+        timeout_seconds=3600,
+        retries=0,
+        retry_delay_seconds=60,
+        pause_after_failures=10,
+        handoffs_per_session=20,
+        handoff_depth=8,
+        sessions_per_cause=50,
+    )
+    assert agent.sandbox == Sandbox(level="auto", write=(), home="private", network=True)
+    assert (agent.enabled, agent.keys_scope, agent.memory.prompt_tokens) == (True, "below", 4000)
+
+
+def test_of_the_full_sample_only_what_this_version_lacks_is_refused(folder):
+    folder.write("polybreak.md", "Keep it moving.")
+    folder.write("love2d-studio", good())
+    folder.write("game-voidrunner", good())
+    folder.write("polybreak", FULL)
+    problems = folder.load().problems
+    assert {problem.field for problem in problems} == {
+        "wake", "gate", "limits.sessions_per_day", "limits.tokens_per_day", "limits.usd_per_day",
+        "limits.tokens_per_session",
+    }  # fmt: skip
+    lines = FULL.split("\n")
+    for problem in problems:
+        assert problem.field.split(".")[-1] in lines[problem.line - 1]
+        if problem.field != "limits.tokens_per_session":
+            assert problem.hint == "this version of swarmd does not have it"
+
+
+def without_what_is_missing(text: str) -> str:
+    text = re.sub(r"\[(wake|gate)\].*?\n\n", "", text, flags=re.DOTALL)
+    return "".join(line for line in text.splitlines(keepends=True) if not re.match(r"(\w+_per_day|tokens_per_session) ", line))
+
+
+def test_the_rest_of_the_full_sample_loads_with_just_its_values(folder):
+    folder.write("polybreak.md", "Keep it moving.\r\nAlways.\r\n")
+    text = without_what_is_missing(FULL)
+    agent = loaded(folder, text, "polybreak", love2d_studio=good(), game_voidrunner=good())
+    assert agent == Agent(
+        name="polybreak",
+        description="Keeps Polybreak moving",
+        parent="love2d-studio",
+        enabled=True,
+        system_prompt="Keep it moving.\nAlways.\n",
+        folder=str(folder.path),
+        runner_kind="command",
+        runner_options={
+            "command": ["python3", "agent.py"],
+            "workdir": "/srv/polybreak",
+            "env": {"LANG": "C.UTF-8"},
+            "pass_env": ["GAME_TOKEN"],
+        },
+        when=When(
+            cron="0 * * * *",
+            timezone="Europe/Berlin",
+            jitter_seconds=120,
+            catch_up="last",
+            catch_up_max_age_seconds=86400,
+            overlap="skip",
+        ),
+        sandbox=Sandbox(level="auto", write=("/srv/polybreak",), home="private", network=True),
+        limits=Limits(
+            timeout_seconds=1800,
+            retries=1,
+            retry_delay_seconds=60,
+            pause_after_failures=5,
+            handoffs_per_session=20,
+            handoff_depth=5,
+            sessions_per_cause=50,
+        ),
+        memory=MemoryRules(prompt_tokens=4000, read_only=("policies/**",), reads=("game-voidrunner",)),
+        keys_scope="below",
+        success=Success(keys_changed=("last_run",), command=("test", "-s", "report.html")),
+    )
+
+
+def test_a_definition_survives_the_store_unchanged(folder):
+    folder.write("polybreak.md", "x")
+    agent = loaded(
+        folder, without_what_is_missing(FULL), "polybreak", love2d_studio=good(), game_voidrunner=good()
+    )
+    assert from_json(to_json(agent)) == agent
+    assert definition_hash(from_json(to_json(agent))) == definition_hash(agent)
+
+
+def test_a_runner_that_counts_tokens_may_have_a_limit_of_them(folder):
+    text = 'system_prompt = "x"\n[runner]\nkind = "model"\nmodel = "m"\n[limits]\ntokens_per_session = 400_000\n'
+    agent = loaded(folder, text)
+    assert agent.limits.tokens_per_session == 400_000
+    assert agent.runner_options == {"model": "m", "effort": "low"}
+    refused = folder.problems(GOOD + "[limits]\ntokens_per_session = 5\n")
+    assert refused == [
+        "agents.d/bob.toml:4: limits.tokens_per_session: a limit that the runner cannot measure: 'command' does not tell "
+        "how many tokens it used"
+    ]
+
+
+P = 'system_prompt = "x"\n'
+R = 'runner = { kind = "command", command = ["a"] }\n'
+
+BROKEN = [
+    # unknown fields
+    (P + R + "timout = '600s'", "3: timout: unknown field (did you mean 'timeout' in [limits]?)"),
+    (P + R + "[limit]\nmax_turns = 5", "3: limit: unknown field (did you mean 'limits'?)"),
+    (P + R + "limit.max_turns = 5", "3: limit: unknown field (did you mean 'limits'?)"),
+    (P + R + 'name = "bob"', "3: name: unknown field (an agent's name is the name of its file)"),
+    (P + R + "[limits]\nparent = 'x'", "4: limits.parent: unknown field ('parent' belongs above the first [table] of the file)"),
+    (P + R + "[limits]\n'a b' = 1", "4: limits.'a b': unknown field"),
+    (P + R + "[limits]\nsessions_per_day = 1", "4: limits.sessions_per_day: unknown field (this version of swarmd does not have it)"),
+    (P + R + "[wake]\non_report = true", "3: wake: unknown field (this version of swarmd does not have it)"),
+    (P + 'runner = { kind = "command", command = ["a"], comand = 1 }', "2: runner.comand: unknown field (did you mean 'command'?)"),
+    # kinds of value
+    (P + R + 'enabled = "false"', "3: enabled: expected true or false, found 'false' (write false without quotes)"),
+    (P + R + "enabled = 0", "3: enabled: expected true or false, found 0"),
+    (P + R + "description = 5", "3: description: expected text, found 5"),
+    (P + R + "schedule = 5", "3: schedule: expected a table, found 5"),
+    (P + R + "limits = 'none'", "3: limits: expected a table, found 'none'"),
+    (P + R + "[[limits]]\nretries = 1", "3: limits: expected a table, found a list"),
+    (P + R + "[limits]\nretries = 1.0", "4: limits.retries: expected a whole number, found 1.0"),
+    (P + R + "[limits]\nretries = true", "4: limits.retries: expected a whole number, found true"),
+    (P + R + "[limits]\nretries = '2'", "4: limits.retries: expected a whole number, found '2' (write 2 without quotes)"),
+    (P + R + "[limits]\nretries = -1", "4: limits.retries: expected at least 0, found -1"),
+    (P + R + "[limits]\npause_after_failures = 0", "4: limits.pause_after_failures: expected at least 1, found 0"),
+    (P + R + f"[limits]\nhandoff_depth = 1{'0' * 23}", f"4: limits.handoff_depth: expected at most 1000000000, found 1{'0' * 23}"),
+    (P + R + f"[limits]\nhandoff_depth = 0x{'f' * 9000}", "4: limits.handoff_depth: expected at most 1000000000, found a number of 36000 bits"),
+    (P + R + "[sandbox]\nwrite = '/srv'", "4: sandbox.write: expected a list, found '/srv' (write it in brackets, each part in quotes)"),
+    (P + R + "[sandbox]\nwrite = ['/a', 5]", "4: sandbox.write[1]: expected text, found 5"),
+    (P + R + "[sandbox]\nwrite = ['~/x']", "4: sandbox.write[0]: expected a path, absolute or from the file that names it (and no '~'), found '~/x'"),
+    (P + R + "[sandbox]\nlevel = 'bubblewrap'", "4: sandbox.level: expected 'auto', 'landlock' or 'none', found 'bubblewrap'"),
+    (P + R + "[sandbox]\nlevel = 'landlok'", "4: sandbox.level: expected 'auto', 'landlock' or 'none', found 'landlok' (did you mean 'landlock'?)"),
+    (P + R + "[success]\nkeys_changed = ['a b']", "4: success.keys_changed[0]: a key's name has 1 to 128 of"),
+    (P + R + "[memory]\nreads = ['Bob']", "4: memory.reads[0]: an agent's name has 1 to 63"),
+    (P + R + "[memory]\nread_only = ['../x']", "4: memory.read_only[0]: expected a pattern of paths inside the memory folder"),
+    (P + R + "[authority]\nkeys = 'above'", "4: authority.keys: expected 'own' or 'below', found 'above'"),
+    (P + R + 'description = "a\\u0000b"', "3: description: may not hold a NUL character"),
+    (P + 'runner = { kind = "command", command = ["a\\u0000"] }', "2: runner.command[0]: may not hold a NUL character"),
+    (P + R + f"description = '{'x' * 1001}'", "3: description: expected text of at most 1000 characters"),
+    # durations
+    (P + R + "[limits]\ntimeout = 600", "4: limits.timeout: expected a duration from 1s to 30d, such as '90s', found 600 (did you mean \"600s\"?)"),
+    (P + R + "[limits]\ntimeout = nan", "4: limits.timeout: expected a duration from 1s to 30d, such as '90s', found nan"),
+    (P + R + "[limits]\ntimeout = inf", "4: limits.timeout: expected a duration from 1s to 30d, such as '90s', found inf"),
+    (P + R + "[limits]\ntimeout = -1", "4: limits.timeout: expected a duration from 1s to 30d, such as '90s', found -1"),
+    (P + R + "[limits]\ntimeout = '0s'", "4: limits.timeout: expected a duration from 1s to 30d, such as '90s', found '0s'"),
+    (P + R + "[limits]\ntimeout = '60'", "4: limits.timeout: '60' is no duration"),
+    (P + R + "[limits]\ntimeout = true", "4: limits.timeout: expected a duration"),
+    (P + R + "[schedule]\njitter = '2 m'", "4: schedule.jitter: '2 m' is no duration"),
+    # schedules
+    (P + R + "schedule = ''", "3: schedule: expected five cron fields such as '0 * * * *', found ''"),
+    (P + R + "schedule = '* * * *'", "3: schedule: 4 fields, 5 are wanted"),
+    (P + R + "schedule = '0 0 31 2 *'", "3: schedule: day-of-month: it can never come"),
+    (P + R + "schedule = '*/90 * * * *'", "3: schedule: minute: "),
+    (P + R + "schedule = '0 22-6 * * *'", "3: schedule: hour: '22-6': the range runs backwards; write 22-23,0-6"),
+    (P + R + "[schedule]\ncron = '0 0 30 2 *'", "4: schedule.cron: day-of-month: it can never come"),
+    (P + R + "[schedule]\ncron = '0 * * * *'\nevery = '5m'", "5: schedule.every: only one of cron, every and at may be there, and cron is"),
+    (P + R + "[schedule]\nevery = '0s'", "4: schedule.every: write whole seconds, from 1s"),
+    (P + R + "[schedule]\nat = '2026-02-30T10:00'", "4: schedule.at: '2026-02-30T10:00' is no date and time"),
+    (P + R + "[schedule]\nat = 2026-12-24T18:00:00", "4: schedule.at: expected text, found the date or time 2026-12-24 18:00:00 without quotes"),
+    (P + R + "[schedule]\ntimezone = 'Europe/Belrin'", "4: schedule.timezone: no time zone is named 'Europe/Belrin' (did you mean Europe/Berlin?)"),
+    (P + R + "[schedule]\noverlap = 'skipp'", "4: schedule.overlap: expected 'skip', 'queue' or 'cancel_running', found 'skipp' (did you mean 'skip'?)"),
+    # what an agent must have
+    ("", "1: runner: is missing: a table with the runner's `kind` and its options"),
+    (R, "1: system_prompt: is missing (or `system_prompt_file`): every agent has one"),
+    ("system_prompt = ' '\n" + R, "1: system_prompt: expected text, found ' '"),
+    ("system_prompt = ''\n" + R, "1: system_prompt: expected text"),
+    (P + R + "system_prompt_file = 'x.md'", "3: system_prompt_file: only one of it and `system_prompt` may be there"),
+    ("system_prompt_file = 'no.md'\n" + R, "1: system_prompt_file: 'no.md' does not exist"),
+    ("system_prompt_file = '.'\n" + R, "1: system_prompt_file: 'agents.d' is a folder, not a file"),
+    (P + "runner = {}", "2: runner.kind: is missing; expected 'command' or 'model'"),
+    (P + "runner = { kind = 5 }", "2: runner.kind: expected 'command' or 'model', found 5"),
+    (P + "runner = { kind = 'comand', command = ['a'] }", "2: runner.kind: expected 'command' or 'model', found 'comand' (did you mean 'command'?)"),
+    (P + "[runner]\nkind = 'command'", "2: runner.command: is missing"),
+    (P + "runner = 'command'", "2: runner: expected a table, found 'command'"),
+    (P + "runner = { kind = 'command', command = 'a b' }", "2: runner.command: expected a list, found 'a b' (write it in brackets, each part in quotes)"),
+    (P + "runner = { kind = 'command', command = [] }", "2: runner.command: expected a list of at least 1, found an empty list"),
+    (P + "[runner]\nkind = 'command'\ncommand = ['a']\nenv = { A = 1 }", "5: runner.env.A: expected text, found 1"),
+    # the tree
+    (P + R + 'parent = ""', "3: parent: expected an agent's name, found ''; a root of the tree has no `parent` at all"),
+    (P + R + 'parent = "../root"', "3: parent: an agent's name has"),
+    (P + R + 'parent = "operator"', "3: parent: the name 'operator' is reserved"),
+    (P + R + 'parent = "bob"', "3: parent: closes a cycle: bob -> bob"),
+    (P + R + 'parent = "studoi"', "3: parent: no agent is named 'studoi'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "sentence"), BROKEN, ids=[sentence[:60] for _, sentence in BROKEN])
+def test_a_broken_file_is_refused_with_its_line_and_what_is_expected(folder, text, sentence):
+    folder.write("good", good())
+    problems = folder.problems(text)
+    reload = folder.load()
+    assert any(problem.startswith(f"agents.d/bob.toml:{sentence}") for problem in problems), problems
+    assert len(problems) == (2 if text == "" else 1), problems
+    assert (reload.out, list(reload.agents)) == (("bob",), ["good"])
+
+
+def test_all_that_is_wrong_is_said_at_once_and_in_the_order_of_the_file(folder):
+    folder.write("eve", 'timout = 1\nsystem_prompt = "x"\nparent = "bub"\n[limits]\nretries = "x"\n[runner]\nkind = "x"\n')
+    folder.write("bob", "x = \n")
+    assert [str(problem).split(":")[:3] for problem in folder.load().problems] == [
+        ["agents.d/bob.toml", "1", "5"],
+        ["agents.d/eve.toml", "1", " timout"],
+        ["agents.d/eve.toml", "5", " limits.retries"],
+        ["agents.d/eve.toml", "7", " runner.kind"],
+        ["agents.d/eve.toml", "3", " parent"],
+    ]
+
+
+def test_a_schedule_that_one_zone_never_has_is_refused_there_only(folder):
+    # Midnight is the hour that the clocks of this zone leave out on the one day named.
+    never = "[schedule]\nat = '2026-03-29T02:30'\ntimezone = 'Europe/Berlin'\n"
+    assert loaded(folder, GOOD + never).when.at == "2026-03-29T02:30"
+
+
+def test_without_a_zone_the_hosts_is_in_force(folder):
+    assert loaded(folder, "schedule = '0 13 * * *'\n" + GOOD).when.timezone == "Pacific/Auckland"
+
+
+def test_paths_start_at_the_file_that_names_them(folder):
+    agent = loaded(folder, GOOD + "[sandbox]\nwrite = ['out', '../x', '/abs/./y']\nhome = 'home'\n")
+    base = folder.path.parent
+    assert agent.sandbox.write == (f"{folder.path}/out", f"{base}/x", "/abs/y")
+    assert agent.sandbox.home == f"{folder.path}/home"
+
+
+def test_places_that_no_session_may_write_are_refused(folder):
+    rules = Rules(kinds=KINDS, write_problems=lambda paths: [f"{path!r} reaches state" for path in paths])
+    folder.write("bob", GOOD + "[sandbox]\nwrite = [\n 'a',\n]\nhome = '/h'\n")
+    judged = check_file(folder.scan().files["bob"], Defaults(), rules)
+    assert [str(problem) for problem in judged.problems] == [
+        f"agents.d/bob.toml:5: sandbox.write[0]: '{folder.path}/a' reaches state",
+        "agents.d/bob.toml:7: sandbox.home: '/h' reaches state",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is empty"),
+        (b"caf\xe9", "is not UTF-8 (byte 0xe9); save it as UTF-8 on line 1"),
+        (b"a\x00b", "holds a NUL character"),
+        (b"x" * (1024 * 1024 + 1), "is larger than 1048576 bytes, the most that is read"),
+    ],
+)
+def test_a_prompt_file_that_cannot_be_a_prompt_is_refused(folder, data, reason):
+    folder.write("p.md", data)
+    problems = folder.problems("system_prompt_file = 'p.md'\n" + R)
+    assert problems == [f"agents.d/bob.toml:1: system_prompt_file: 'p.md' {reason}"]
+
+
+def test_a_prompt_file_that_everyone_may_write_is_refused(folder):
+    folder.write("p.md", "x").chmod(0o666)
+    (problem,) = folder.problems("system_prompt_file = 'p.md'\n" + R)
+    assert "'p.md' refused: everyone may write it" in problem
+
+
+def test_a_prompt_is_taken_byte_for_byte_but_for_line_ends_and_bom(folder):
+    text = '{"a": {x}} {0} %s $HOME ${x} \\n {{\n'
+    folder.write("p.md", b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert loaded(folder, "system_prompt_file = 'p.md'\n" + R).system_prompt == text
+
+
+def test_an_edit_of_the_prompt_file_changes_the_agent(folder):
+    folder.write("p.md", "one")
+    loaded(folder, "system_prompt_file = 'p.md'\n" + R)
+    folder.write("p.md", "two")
+    reload = folder.load()
+    assert reload.changed == ("bob",)
+    assert reload.agents["bob"].system_prompt == "two"
+
+
+class BadlyWritten(BaseModel):
+    """A plug-in's options whose validator is broken."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def broken(cls, value):
+        raise RuntimeError("oh")
+
+
+class Explaining(BaseModel):
+    """A plug-in's options that explain themselves."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def explain(cls, value):
+        raise ValueError("SWARMD_X cannot be set" if "x" in value else "Nothing fits")
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "text"),
+    [
+        (BadlyWritten, "{ kind = 'x' }", "2: runner: the runner 'x' failed to check it: RuntimeError('oh')"),
+        (Explaining, "{ kind = 'x' }", "2: runner: nothing fits"),
+        (Explaining, "{ kind = 'x', x = 1 }", "2: runner: SWARMD_X cannot be set"),
+    ],
+)
+def test_a_runners_own_checks_speak_for_themselves_and_stop_only_its_files(folder, options, table, text):
+    folder.write("bob", f"{P}runner = {table}\n")
+    rules = Rules(kinds={"x": RunnerKind(options=options)})
+    judged = check_file(folder.scan().files["bob"], Defaults(), rules)
+    assert [str(problem) for problem in judged.problems] == [f"agents.d/bob.toml:{text}"]
+
+
+def test_only_files_that_changed_are_judged_again(folder):
+    for number in range(3):
+        folder.write(f"a{number}", good())
+    first = folder.check()
+    folder.write("a1", good(more="enabled = false\n"))
+    second = folder.check()
+    assert [first.files[name] is second.files[name] for name in ("a0", "a1", "a2")] == [True, False, True]
+
+
+def test_other_rules_judge_everything_again(folder):
+    folder.write("bob", good())
+    folder.check()
+    other = dataclasses.replace(Rules(kinds=KINDS), host_zone="Asia/Tokyo")
+    folder.cache.start(other, folder.settings.defaults)
+    assert folder.cache.get(folder.scanned.files["bob"]) is None
