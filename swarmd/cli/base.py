@@ -18,6 +18,9 @@ _PLACES = {
 }
 
 
+_TAKE_A_VALUE = (*(f"--{name}" for name in _PLACES), "--as", "--as-node")
+
+
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Write a global option down where it was given; the one nearest to the command's end wins."""
     if value not in (None, False) and param.name is not None:
@@ -27,7 +30,9 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 def global_options(*, hidden: bool) -> list[click.Parameter]:
     """The options that stand before a command, and after it too; shown in the help of `swarmd` alone."""
     options: list[click.Parameter] = [
-        click.Option([f"--{name}"], metavar=metavar, help=text, expose_value=False, callback=_keep, hidden=hidden)
+        click.Option(
+            [f"--{name}"], metavar=metavar, help=text, expose_value=False, callback=_keep, hidden=hidden
+        )
         for name, (metavar, text) in _PLACES.items()
     ]
     options.append(
@@ -35,7 +40,9 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
                      help="Act with that agent's authority only.", hidden=hidden)
     )  # fmt: skip
     options.append(
-        click.Option(["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print one JSON document.")
+        click.Option(
+            ["--json"], is_flag=True, expose_value=False, callback=_keep, help="Print one JSON document."
+        )
     )
     return options
 
@@ -69,13 +76,22 @@ class Group(click.Group):
         return super().parse_args(ctx, args)
 
     def _names_command(self, args: list[str]) -> bool:
-        return bool(args) and (args[0] in self.commands or args[0] in ("--help", "-h"))
+        """Whether the first word behind the global options is a command, or help is asked for."""
+        words = iter(args)
+        for word in words:
+            if word in _TAKE_A_VALUE:
+                next(words, None)
+            elif word != "--json" and not word.startswith(tuple(f"{option}=" for option in _TAKE_A_VALUE)):
+                return word in self.commands or word in ("--help", "-h")
+        return False
 
 
 class LazyGroup(click.Group):
     """The root: `sections` maps a heading to name -> (module, attribute, help); a module is imported when invoked."""
 
-    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, tuple[str, str, str]]], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, sections: Mapping[str, Mapping[str, tuple[str, str, str]]], **kwargs: Any
+    ) -> None:
         """As click.Group, with the table of commands."""
         super().__init__(*args, **kwargs)
         self.sections = sections

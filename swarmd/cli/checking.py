@@ -16,7 +16,6 @@ from swarmd.cli.invocation import Invocation, pass_invocation
 
 if TYPE_CHECKING:
     from swarmd.config.check import Checked
-    from swarmd.config.kinds import RunnerKind
     from swarmd.config.problems import Problem
     from swarmd.places import Places
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 @pass_invocation
 def check(invocation: Invocation, files: Sequence[str]) -> int:
     """Validate all agent files, or these as if they stood among them: every problem, exit 1 where any is an error."""
-    found, count = _problems(invocation.places(), [Path(file) for file in files], invocation.environ)
+    found, count = _problems(invocation.places(), [Path(file) for file in files])
     document = {"items": [problem.as_json() for problem in found], "next": None, "files": count}
     invocation.show(document, _print)
     return int(any(problem.is_error for problem in found))
@@ -40,37 +39,21 @@ def _print(document: Mapping[str, Any]) -> None:
         output.line(f"{count} file{'' if count == 1 else 's'}, no problems")
 
 
-def runner_kinds() -> dict[str, RunnerKind]:
-    """What may stand in a `[runner]` table here."""
-    from swarmd.config.kinds import RunnerKind
-    from swarmd.runners import registry
-
-    modules = {kind: registry.load(kind) for kind in registry.kinds()}
-    return {kind: RunnerKind(options=one.Options, measures=one.measures) for kind, one in modules.items()}
-
-
 class _Judge:
     """The files of one place, judged as the daemon would."""
 
-    def __init__(self, places: Places, environ: Mapping[str, str]) -> None:
-        from swarmd.config.check import Rules
+    def __init__(self, places: Places) -> None:
         from swarmd.config.files import Guard
-        from swarmd.config.host_zone import host_zone
         from swarmd.config.settings import read_settings
-        from swarmd.runners.sandbox import write_problems
+        from swarmd.service.loading import kinds, rules_of
 
-        forbidden = [str(places.agents), str(places.state), str(places.runtime)]
         self.places = places
         self.now_ns = time.time_ns()
         self.guard = Guard(uid=_daemon_uid(places.state))
-        kinds = runner_kinds()
-        self.rules = Rules(
-            kinds=kinds,
-            host_zone=host_zone(environ)[0],
-            write_problems=lambda paths: write_problems(paths, forbidden),
-        )
+        known = kinds()
+        self.rules = rules_of(places, known)
         self.settings = read_settings(
-            places.config, kinds=kinds, guard=self.guard, now_ns=self.now_ns, required=places.config_is_named
+            places.config, kinds=known, guard=self.guard, now_ns=self.now_ns, required=places.config_is_named
         )
 
     def folder(self) -> Checked:
@@ -89,12 +72,12 @@ class _Judge:
         return judge(scan_files(files, guard=self.guard, now_ns=self.now_ns), self.settings, self.rules)
 
 
-def _problems(places: Places, files: list[Path], environ: Mapping[str, str]) -> tuple[list[Problem], int]:
+def _problems(places: Places, files: list[Path]) -> tuple[list[Problem], int]:
     """All problems, and how many files were looked at."""
     from swarmd.config.load import InForce, reconcile
     from swarmd.config.problems import Problem
 
-    judge = _Judge(places, environ)
+    judge = _Judge(places)
     folder = judge.folder()
     standing = reconcile({}, folder, now=0.0)
     if not files:

@@ -48,7 +48,7 @@ def in_session(environ: Mapping[str, str]) -> bool:
 
 
 def choose(options: Options, environ: Mapping[str, str]) -> Client:
-    """The session's desk inside a session, else the operator's way. Raises Refused, never falls back to the operator."""
+    """The session's desk in a session, else the operator's way. Raises Refused, never falls back to the operator."""
     if in_session(environ):
         return SessionClient.of(options, environ)
     return OperatorClient(options, environ)
@@ -83,7 +83,9 @@ class SessionClient:
             )
         own = environ.get("SWARMD_AGENT", "")
         if options.as_agent is not None and options.as_agent != own:
-            raise Refused(f"a session acts as its own agent ({own or 'unnamed'}) and as no other, also not {options.as_agent}")
+            raise Refused(
+                f"a session acts as its own agent ({own or 'unnamed'}) and as no other, also not {options.as_agent}"
+            )
         return cls(socket=socket, token=token)
 
     def call(self, name: str, args: Mapping[str, Any]) -> Any:

@@ -41,7 +41,7 @@ def _run_editor(environ: Mapping[str, str], copy: Path) -> None:
     chosen = environ.get("VISUAL") or environ.get("EDITOR") or next(filter(shutil.which, _EDITORS), "vi")
     try:
         command = [*shlex.split(chosen), os.fspath(copy)]
-        status = subprocess.run(command, check=False).returncode  # noqa: S603 - the person's own editor
+        status = subprocess.run(command, check=False).returncode
     except ValueError as error:
         raise BadInput(f"EDITOR is {chosen!r}: {error}") from None
     except OSError as error:
@@ -54,4 +54,6 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput(f"the edited text is not UTF-8: byte {error.start + 1} is {data[error.start]:#04x}") from None
+        raise BadInput(
+            f"the edited text is not UTF-8: byte {error.start + 1} is {data[error.start]:#04x}"
+        ) from None

@@ -18,7 +18,11 @@ def as_markdown(session: Mapping[str, Any], log: Mapping[str, Any]) -> str:
     """A page for a reader. Stored texts stand in fences that nothing inside them can close."""
     lists = ("changes", "refusals", "superseded")
     parts = [f"# Session {session['id']} of {_line(session.get('agent'))}", ""]
-    parts += [f"- {name}: {_line(value)}" for name, value in session.items() if name not in lists and value is not None]
+    parts += [
+        f"- {name}: {_line(value)}"
+        for name, value in session.items()
+        if name not in lists and value is not None
+    ]
     for name in lists:
         if session.get(name):
             parts += ["", f"## {name.capitalize()}", ""]

@@ -18,6 +18,7 @@ from swarmd.errors import Refused
 _HANDOFFS = output.columns_of("id status ~priority from=sender to=receiver ~created ~due text")
 RECEIVER = AgentName("children")
 SENDER = AgentName("operator")
+_TEXTS = ("text", "reply")
 
 
 @click.group(cls=Group)
@@ -28,7 +29,9 @@ def handoff() -> None:
 @handoff.command("list")
 @click.option("--to", type=AGENT, metavar="AGENT", help="Only those it has received.")
 @click.option("--from", "sender", type=SENDER, metavar="AGENT", help="Only those it has sent.")
-@click.option("--status", type=click.Choice([status.value for status in Status]), help="Only those that stand so.")
+@click.option(
+    "--status", type=click.Choice([status.value for status in Status]), help="Only those that stand so."
+)
 @list_options
 @pass_invocation
 def list_handoffs(invocation: Invocation, sender: str | None, **args: Any) -> None:
@@ -56,7 +59,7 @@ def act_command(act: Act, name: str) -> click.Command:
         refuse_other_sender(invocation, sender)
         invocation.show(invocation.call(act.name, **args), _moved)
 
-    return Command(name, params=params, callback=asked, help=f"{act.sentence}\n\nAllowed to: {act.rule}.")
+    return Command(name, params=params, callback=asked, help=f"{act.sentence}\n\nIn a session: {act.rule}.")
 
 
 def _parameter(act: Act, arg: Arg) -> click.Parameter:
@@ -67,7 +70,8 @@ def _parameter(act: Act, arg: Arg) -> click.Parameter:
         "time": (DUE, "TIME"),
         "agent": (RECEIVER, "AGENT"),
     }
-    kind, metavar = kinds.get(arg.kind, (Text(f"--{arg.name}"), "TEXT"))
+    free: click.ParamType[Any] = Text(f"--{arg.name}") if arg.name in _TEXTS else click.STRING
+    kind, metavar = kinds.get(arg.kind, (free, "TEXT"))
     help = arg.help + (" (`-`: standard input)" if isinstance(kind, Text) else "")
     return click.Option([f"--{arg.name}"], type=kind, metavar=metavar, required=arg.required, help=help)
 
@@ -80,8 +84,12 @@ def refuse_other_sender(invocation: Invocation, sender: str | None) -> None:
     if sender == (own or "operator"):
         return
     if invocation.in_session:
-        raise Refused(f"--from {sender}: a session sends as its own agent ({own or 'unnamed'}) and as no other")
-    raise Refused(f"--from {sender}: the sender would be {own or 'operator'}; to act as {sender} give --as {sender}")
+        raise Refused(
+            f"--from {sender}: a session sends as its own agent ({own or 'unnamed'}) and as no other"
+        )
+    raise Refused(
+        f"--from {sender}: the sender would be {own or 'operator'}; to act as {sender} give --as {sender}"
+    )
 
 
 def _moved(document: Mapping[str, Any]) -> None:

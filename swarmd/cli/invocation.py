@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from swarmd.cli import client, output
 from swarmd.cli.client import Client, Options
 from swarmd.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    from swarmd.places import Places
 
 R = TypeVar("R")
 
@@ -59,9 +62,11 @@ class Invocation:
     def session_only(self, command: str) -> None:
         """Raises BadInput outside a session, where there is nothing staged."""
         if not self.in_session:
-            raise BadInput(f"`swarmd {command}` works inside a session only: it is about what that session has staged")
+            raise BadInput(
+                f"`swarmd {command}` works inside a session only: it is about what that session has staged"
+            )
 
-    def places(self) -> client.Places:
+    def places(self) -> Places:
         """Where agent files, state, sockets and settings are."""
         return client.places_of(self.options, self.environ)
 

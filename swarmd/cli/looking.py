@@ -62,7 +62,10 @@ def _print_why(agent: str, document: Mapping[str, Any]) -> None:
         output.line(f"woken: session {session.get('id')} by {output.shown('', session.get('trigger'))}, "
                     f"{output.local(session.get('queued'))}: {output.shown('', result_of(session))}")  # fmt: skip
     reason = document.get("next_reason")
-    output.line(f"next: {output.local(document.get('next_fire'))}" + (f" ({output.shown('', reason)})" if reason else ""))
+    output.line(
+        f"next: {output.local(document.get('next_fire'))}"
+        + (f" ({output.shown('', reason)})" if reason else "")
+    )
 
 
 @click.command(cls=Command)
@@ -112,7 +115,12 @@ def _print_stat(row: Mapping[str, Any]) -> None:
 @click.option("--from", "start", metavar="TIME", help="After this moment; with --cron.")
 @pass_invocation
 def next_fires(
-    invocation: Invocation, agent: str | None, n: int | None, cron: str | None, zone: str | None, start: str | None
+    invocation: Invocation,
+    agent: str | None,
+    n: int | None,
+    cron: str | None,
+    zone: str | None,
+    start: str | None,
 ) -> None:
     """When agents are due next."""
     if cron is None:
@@ -130,7 +138,9 @@ def next_fires(
 
 
 def _print_next(document: Mapping[str, Any]) -> None:
-    output.listing({"items": document["fires"], "next": document.get("next")}, _FIRES, "nothing is due by a schedule")
+    output.listing(
+        {"items": document["fires"], "next": document.get("next")}, _FIRES, "nothing is due by a schedule"
+    )
 
 
 def _print_fires(moments: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -90,58 +89,52 @@ def main(args: Sequence[str] | None = None) -> int:
 def run(args: Sequence[str], invocation: Invocation) -> int:
     """Run one command. Whatever goes wrong comes out as one sentence on standard error."""
     try:
-        status = _run(list(args), invocation)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return status
-    except click.exceptions.Exit as leaving:
-        return _flushed(leaving.exit_code)
-    except click.ClickException as error:
-        output.note(_usage_sentence(error))
-        return error.exit_code
-    except SwarmdError as error:
-        output.note(str(error))
-        return error.exit_status
-    except (KeyboardInterrupt, click.Abort):
-        output.note("interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:
-        output.close_quietly()
-        return PIPE_CLOSED
-    except OSError as error:
-        output.close_quietly()
-        output.note(f"{_named(error)}: {error.strerror or error}")
-        return 1
-    except Exception as error:
-        if os.environ.get("SWARMD_DEBUG"):
-            raise
-        output.note(f"internal error: {type(error).__name__}: {error} (SWARMD_DEBUG=1 shows where)")
-        return 1
+        status = _status(list(args), invocation)
+        output.flush()
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where errors end
+        return _told(error, invocation)
+    return status
 
 
-def _run(args: list[str], invocation: Invocation) -> int:
-    instruction = os.environ.get(_COMPLETION)
+def _status(args: list[str], invocation: Invocation) -> int:
+    instruction = invocation.environ.get(_COMPLETION)
     if instruction:
         from click.shell_completion import shell_complete
 
         return shell_complete(root, {"obj": invocation}, "swarmd", _COMPLETION, instruction)
-    with root.make_context("swarmd", args, obj=invocation) as ctx:
-        return int(root.invoke(ctx) or 0)
-
-
-def _flushed(status: int) -> int:
-    """The status of a help text: where it could not be written, that of the failure."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        output.close_quietly()
-        return PIPE_CLOSED
-    except OSError as error:
-        output.close_quietly()
-        output.note(f"{_named(error)}: {error.strerror or error}")
-        return 1
-    return status
+        with root.make_context("swarmd", args, obj=invocation) as ctx:
+            return int(root.invoke(ctx) or 0)
+    except click.exceptions.Exit as leaving:  # a help text was asked for
+        return leaving.exit_code
+
+
+def _told(error: BaseException, invocation: Invocation) -> int:
+    """Say what went wrong; the exit status."""
+    match error:
+        case click.exceptions.NoArgsIsHelpError():
+            click.echo(error.format_message(), err=True)
+            return error.exit_code
+        case click.ClickException():
+            output.note(_usage_sentence(error))
+            return error.exit_code
+        case SwarmdError():
+            output.note(str(error))
+            return error.exit_status
+        case KeyboardInterrupt() | click.Abort():
+            output.note("interrupted")
+            return INTERRUPTED
+        case BrokenPipeError():
+            output.close_quietly()
+            return PIPE_CLOSED
+        case OSError():
+            output.close_quietly()
+            output.note(f"{_named(error)}: {error.strerror or error}")
+            return 1
+    if invocation.environ.get("SWARMD_DEBUG"):
+        raise error
+    output.note(f"internal error: {type(error).__name__}: {error} (SWARMD_DEBUG=1 shows where)")
+    return 1
 
 
 def _named(error: OSError) -> str:
@@ -150,7 +143,7 @@ def _named(error: OSError) -> str:
 
 
 def _usage_sentence(error: click.ClickException) -> str:
-    """click's message in our form, with where to read on."""
+    """The message of click in our form, with where to read on."""
     message = error.format_message().strip().rstrip(".")
     message = message[:1].lower() + message[1:].replace(". Did you mean", " (did you mean")
     message = message.replace("\n", " ")

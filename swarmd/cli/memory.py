@@ -27,7 +27,9 @@ _BLAME = output.columns_of("line ~rev by ~at text")
 _CONFLICTS = output.columns_of("id file=path ~line ours theirs ~at")
 
 _words = click.argument("words", nargs=-1, metavar="[AGENT] [FILE]")
-_file_option = click.option("--file", default=FIRST_FILE, show_default=True, metavar="FILE", help="Which file.")
+_file_option = click.option(
+    "--file", default=FIRST_FILE, show_default=True, metavar="FILE", help="Which file."
+)
 _rev_option = click.option("--rev", type=_REVISION, metavar="REV", help="As it was in this revision.")
 
 
@@ -78,7 +80,9 @@ def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None)
         before = invocation.call("memory_show", agent=agent, file=file)
     except NotFound:
         if agent is not None:
-            invocation.call("memory_list", agent=agent)  # a file that is not there can be made, an agent cannot
+            invocation.call(
+                "memory_list", agent=agent
+            )  # a file that is not there can be made, an agent cannot
         before = {"rev": 0, "text": ""}
     with edit_copy(invocation.environ, file, data_of(before)) as text:
         if text is None:
@@ -118,7 +122,9 @@ def append_file(invocation: Invocation, words: tuple[str, ...], agent: str | Non
 def file_history(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
     """The revisions of a file, or of all of them: who made them and when."""
     agent, files = split_agent(invocation, agent, words, ["FILE"], optional=1)
-    document = narrowed(invocation.call("memory_history", agent=agent, file=files[0] if files else None), "at", bounds)
+    document = narrowed(
+        invocation.call("memory_history", agent=agent, file=files[0] if files else None), "at", bounds
+    )
     invocation.show(document, lambda found: output.listing(found, _HISTORY, "there are no revisions"))
 
 
@@ -166,7 +172,11 @@ def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
 @list_options
 @pass_invocation
 def conflicts(
-    invocation: Invocation, words: tuple[str, ...], take: tuple[str, int] | None, agent: str | None, **bounds: Any
+    invocation: Invocation,
+    words: tuple[str, ...],
+    take: tuple[str, int] | None,
+    agent: str | None,
+    **bounds: Any,
 ) -> None:
     """Lines of the agent that met a person's at the same place and were kept aside."""
     agent, _ = split_agent(invocation, agent, words, [])
@@ -185,7 +195,9 @@ def data_of(document: Mapping[str, Any]) -> bytes:
     return str(document["text"]).encode("utf-8", "surrogatepass")
 
 
-def _agent_and_file(invocation: Invocation, agent: str | None, words: tuple[str, ...]) -> tuple[str | None, str]:
+def _agent_and_file(
+    invocation: Invocation, agent: str | None, words: tuple[str, ...]
+) -> tuple[str | None, str]:
     agent, files = split_agent(invocation, agent, words, ["FILE"], optional=1)
     if files == [""]:
         raise BadInput("the file's name is empty")
@@ -202,4 +214,6 @@ def _written(document: Mapping[str, Any]) -> None:
     name = f"{output.shown('', document.get('agent'))} {output.shown('', document.get('path'))}"
     output.done(f"{name}: revision {document.get('rev')}, {document.get('bytes')} bytes", document)
     if document.get("conflicts"):
-        output.note(f"{document['conflicts']} of the lines met others at the same place: `swarmd memory conflicts`")
+        output.note(
+            f"{document['conflicts']} of the lines met others at the same place: `swarmd memory conflicts`"
+        )

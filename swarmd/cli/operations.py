@@ -12,6 +12,7 @@ from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AgentName
 
+_LEVELS = ("debug", "info", "warning", "error")
 _AGENT_OR_ALL = AgentName("all")
 _agent = click.argument("agent", type=_AGENT_OR_ALL, metavar="AGENT|all")
 
@@ -52,7 +53,7 @@ def reload(invocation: Invocation, allow_empty: bool) -> int:
     """Take up changed agent files. A bad file keeps its last good definition in force; exit 1 where there is one."""
     document = invocation.call("reload", allow_empty=allow_empty)
     invocation.show(document, _print_reload)
-    return int(bool(document["problems"]))
+    return int(bool(document["problems"] or document.get("attention")))
 
 
 def _print_reload(document: Mapping[str, Any]) -> None:
@@ -61,13 +62,15 @@ def _print_reload(document: Mapping[str, Any]) -> None:
             output.line(f"{what}: {output.shown('', document[what])}")
     if not any(document[what] for what in ("added", "changed", "removed")):
         output.line("nothing has changed")
-    for problem in document["problems"]:
+    for problem in [*document["problems"], *(document.get("attention") or [])]:
         output.note(problem["message"] if isinstance(problem, Mapping) else str(problem))
 
 
 @click.command(cls=Command)
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
+@click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", help="How events are written."
+)
+@click.option("--log-level", type=click.Choice(_LEVELS), default="info", help="Which events are written.")
 @pass_invocation
 def serve(invocation: Invocation, log_format: str, log_level: str) -> int:
     """Run the daemon in the foreground. SIGTERM stops it, SIGHUP makes it reload."""

@@ -33,9 +33,13 @@ def line(text: str = "") -> None:
 
 def note(text: str) -> None:
     """One sentence on standard error, in the program's name."""
-    if sys.stderr is not None:
+    if sys.stderr is None:
+        return
+    try:
         sys.stderr.write(f"swarmd: {one_line(text)}\n")
         sys.stderr.flush()
+    except OSError:
+        pass  # there is nowhere left to say it
 
 
 def bare(data: bytes) -> None:
@@ -123,7 +127,9 @@ def columns_of(table: str, **cells: Callable[[Mapping[str, Any]], Any]) -> tuple
     for word in table.split():
         title, _, field = word.lstrip("~").rpartition("=")
         made.append(
-            Column(title=(title or field).upper(), field=field, extra=word.startswith("~"), cell=cells.get(field))
+            Column(
+                title=(title or field).upper(), field=field, extra=word.startswith("~"), cell=cells.get(field)
+            )
         )
     return tuple(made)
 
@@ -161,7 +167,7 @@ def _shrink(widths: list[int], limit: int | None) -> None:
 
 
 def listing(document: Mapping[str, Any], shape: Sequence[Column], empty: str) -> None:
-    """A list document as a table; `empty` is said on standard error where there is nothing, so that pipes stay empty."""
+    """A list document as a table; with nothing in it `empty` is said on standard error, so that pipes stay empty."""
     rows = document.get("items") or []
     if rows:
         table(rows, shape)

@@ -45,7 +45,9 @@ def read_standard_input() -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput(f"standard input is not UTF-8: byte {error.start + 1} is {data[error.start]:#04x}") from None
+        raise BadInput(
+            f"standard input is not UTF-8: byte {error.start + 1} is {data[error.start]:#04x}"
+        ) from None
 
 
 class Text(click.ParamType[str]):
@@ -145,7 +147,9 @@ def parse_moment(text: str, now: datetime, *, ahead: bool) -> datetime:
     if words == "now":
         return now
     if words in _DAYS:
-        return (wall.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=_DAYS[words])).astimezone()
+        return (
+            wall.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=_DAYS[words])
+        ).astimezone()
     if _CLOCK.fullmatch(words):
         return _iso(f"{wall.date().isoformat()}T{words}", text)
     span = words.removesuffix(" ago").removeprefix("in ")
@@ -191,7 +195,9 @@ def list_options(function: F) -> F:
     for option in (
         click.option("-n", "n", type=COUNT, metavar="N", help="At most so many, the newest."),
         click.option("--until", type=SINCE, metavar="TIME", help="None after this moment."),
-        click.option("--since", type=SINCE, metavar="TIME", help="None before this moment, as yesterday or 2h."),
+        click.option(
+            "--since", type=SINCE, metavar="TIME", help="None before this moment, as yesterday or 2h."
+        ),
     ):
         function = option(function)
     return function
@@ -212,7 +218,12 @@ def _comparable(instant: str) -> str:
 
 
 def split_agent(
-    invocation: Invocation, agent: str | None, words: Sequence[str], wanted: Sequence[str], *, optional: int = 0
+    invocation: Invocation,
+    agent: str | None,
+    words: Sequence[str],
+    wanted: Sequence[str],
+    *,
+    optional: int = 0,
 ) -> tuple[str | None, list[str]]:
     """AGENT and the words after it. In a session, and with `--agent`, AGENT is left out and means that one."""
     own = invocation.in_session or agent is not None
@@ -221,7 +232,9 @@ def split_agent(
         usage(f"missing argument {names[len(words)]}")
     if len(words) > len(names):
         hint = "; inside a session AGENT is left out (--agent names another)" if invocation.in_session else ""
-        usage(f"unexpected argument {words[len(names)]!r}: {' '.join(names)} is expected, a text in quotes{hint}")
+        usage(
+            f"unexpected argument {words[len(names)]!r}: {' '.join(names)} is expected, a text in quotes{hint}"
+        )
     if own:
         return agent, list(words)
     return AGENT.convert(words[0], None, click.get_current_context()), list(words[1:])
@@ -234,4 +247,6 @@ def usage(message: str) -> NoReturn:
 
 def agent_option(function: F) -> F:
     """`--agent`, whose keys or memory it is, in place of the first argument."""
-    return click.option("--agent", type=AGENT, metavar="AGENT", help="Whose; in a session left out for its own.")(function)
+    return click.option(
+        "--agent", type=AGENT, metavar="AGENT", help="Whose; in a session left out for its own."
+    )(function)

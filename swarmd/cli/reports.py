@@ -18,7 +18,7 @@ _REPORTS = output.columns_of("~id at from=agent ~to=parent text")
 
 @click.group(cls=Group, default="send", subcommand_metavar="TEXT | list [OPTIONS]")
 def report() -> None:
-    """Send a report to the parent, or list reports. `report -- TEXT` where TEXT is a command's name or begins with -."""
+    """Send a report to the parent, or list reports; `report -- TEXT` for a TEXT that is `list` or begins with -."""
 
 
 @report.command("send", hidden=True, help=ACTS["report"].sentence)
@@ -41,5 +41,9 @@ def list_reports(invocation: Invocation, sender: str | None, **bounds: Any) -> N
 
 def _sent(document: Mapping[str, Any]) -> None:
     parent = document.get("parent")
-    where = f"sent to {output.shown('', parent)}" if parent else "listed in `swarmd attention`: there is no parent"
+    where = (
+        f"sent to {output.shown('', parent)}"
+        if parent
+        else "listed in `swarmd attention`: there is no parent"
+    )
     output.done(f"report of {output.shown('', document.get('agent'))} {where}", document)

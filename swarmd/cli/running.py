@@ -17,23 +17,52 @@ from swarmd.core.sessions import exit_status
 from swarmd.errors import BadInput, NotFound
 
 FILE_BYTES = 1024 * 1024
-TRIGGERS = ("cron", "every", "at", "handoff", "reply", "report", "after", "path", "manual", "retry", "catch_up")
+TRIGGERS = (
+    "cron",
+    "every",
+    "at",
+    "handoff",
+    "reply",
+    "report",
+    "after",
+    "path",
+    "manual",
+    "retry",
+    "catch_up",
+)
 
-_file_option = click.option("--file", metavar="NEW.toml", help="With this definition, in place of the one in force.")
+_file_option = click.option(
+    "--file", metavar="NEW.toml", help="With this definition, in place of the one in force."
+)
 
 
 @click.command(cls=Command)
 @click.argument("agent", type=AGENT)
-@click.option("--text", type=Text("--text"), metavar="TEXT", help="Hand it this as well (`-`: standard input).")
-@click.option("--no-commit", is_flag=True, help="Run for real, save nothing, show what would have been saved.")
-@click.option("--dry-run", is_flag=True, help="Start nothing: show gate, budgets, prompt size and command line.")
+@click.option(
+    "--text", type=Text("--text"), metavar="TEXT", help="Hand it this as well (`-`: standard input)."
+)
+@click.option(
+    "--no-commit", is_flag=True, help="Run for real, save nothing, show what would have been saved."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Start nothing: show gate, budgets, prompt size and command line."
+)
 @click.option("--force", is_flag=True, help="Also where the agent is paused.")
 @_file_option
 @pass_invocation
 def run(
-    invocation: Invocation, agent: str, text: str | None, no_commit: bool, dry_run: bool, force: bool, file: str | None
+    invocation: Invocation,
+    agent: str,
+    text: str | None,
+    no_commit: bool,
+    dry_run: bool,
+    force: bool,
+    file: str | None,
 ) -> int:
-    """Run an agent now, whatever its schedule says, and wait for the end. Exit 0 where it committed or had no change."""
+    """Run an agent now, whatever its schedule says, and wait for its end.
+
+    Exit status 0 where it committed or had no change, 1 for any other outcome.
+    """
     if no_commit and dry_run:
         usage("--no-commit runs the agent and --dry-run does not: give one of them")
     mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
@@ -42,7 +71,9 @@ def run(
     if not invocation.options.json and not dry_run:
         reason = document.get("reason")
         because = f": {output.shown('', reason)}" if reason else ""
-        output.note(f"session {document.get('id')} of {agent}: {output.shown('', result_of(document))}{because}")
+        output.note(
+            f"session {document.get('id')} of {agent}: {output.shown('', result_of(document))}{because}"
+        )
     return exit_status(document.get("outcome"))
 
 

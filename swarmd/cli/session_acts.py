@@ -38,7 +38,9 @@ def fail(invocation: Invocation, reason: str) -> None:
     """Say that this session has failed, and why (`-`: standard input)."""
     invocation.session_only("fail")
     document = invocation.call("fail", reason=reason)
-    invocation.show(document, lambda _: output.line("the session will end as failed; nothing that is staged is saved"))
+    invocation.show(
+        document, lambda _: output.line("the session will end as failed; nothing that is staged is saved")
+    )
 
 
 @click.group(cls=Group)

@@ -17,13 +17,15 @@ from swarmd.errors import BadInput
 
 POLL_SECONDS = 0.5
 
-_SESSIONS = output.columns_of("id agent ~trigger started outcome ~by ~reason", outcome=lambda row: result_of(row))
 _name = click.argument("session", type=SESSION)
 
 
 def result_of(session: Mapping[str, Any]) -> Any:
     """The outcome, and until there is one the state."""
     return session.get("outcome") or session.get("state")
+
+
+_SESSIONS = output.columns_of("id agent ~trigger started outcome ~by ~reason", outcome=result_of)
 
 
 @click.group(cls=Group)
@@ -134,7 +136,9 @@ def cancel(invocation: Invocation, session: str) -> None:
 def apply(invocation: Invocation, session: str, as_operator: bool) -> None:
     """Save a session's draft, judged as its agent."""
     document = invocation.call("session_apply", session=session, as_operator=as_operator)
-    invocation.show(document, lambda found: output.done(f"the draft of session {_id(found, session)} is saved", found))
+    invocation.show(
+        document, lambda found: output.done(f"the draft of session {_id(found, session)} is saved", found)
+    )
 
 
 @session.command("discard")
@@ -143,7 +147,9 @@ def apply(invocation: Invocation, session: str, as_operator: bool) -> None:
 def discard(invocation: Invocation, session: str) -> None:
     """Drop a session's draft."""
     document = invocation.call("session_discard", session=session)
-    invocation.show(document, lambda found: output.done(f"the draft of session {_id(found, session)} is dropped", found))
+    invocation.show(
+        document, lambda found: output.done(f"the draft of session {_id(found, session)} is dropped", found)
+    )
 
 
 def _id(document: Any, session: str) -> str:
@@ -187,7 +193,9 @@ def _print_trace(document: Mapping[str, Any]) -> None:
 
 @session.command("export")
 @_name
-@click.option("--format", "form", type=click.Choice(["json", "yaml", "md"]), default="json", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["json", "yaml", "md"]), default="json", help="How it is written."
+)
 @pass_invocation
 def export(invocation: Invocation, session: str, form: str) -> None:
     """A session with its log, to be kept elsewhere."""

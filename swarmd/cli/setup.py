@@ -40,7 +40,11 @@ def init(invocation: Invocation, folder: str) -> None:
         output.line(f"made {output.shown('', str(path))}")
     if has_agents:
         output.line(f"{output.shown('', str(agents))} has files already: left as it is")
-    output.line(f"{output.shown('', str(state))} is there already" if had_state else f"made {output.shown('', str(state))}")
+    output.line(
+        f"{output.shown('', str(state))} is there already"
+        if had_state
+        else f"made {output.shown('', str(state))}"
+    )
     enter = "" if folder == "." else f"cd {output.shown('', folder)}, then "
     output.line(f"next: {enter}swarmd check, swarmd agent tree, swarmd serve")
 
@@ -50,10 +54,10 @@ def init(invocation: Invocation, folder: str) -> None:
 def schema(invocation: Invocation) -> None:
     """Print the JSON Schema of agent files, for editors that complete and check by it."""
     del invocation
-    from swarmd.cli.checking import runner_kinds
     from swarmd.config.schema import json_schema
+    from swarmd.service.loading import kinds
 
-    output.json_document(json_schema(runner_kinds()))
+    output.json_document(json_schema(kinds()))
 
 
 @click.command(cls=Command)

@@ -20,7 +20,7 @@ _DOCTOR = output.columns_of("name ok text")
 @click.command(cls=Command)
 @pass_invocation
 def verify(invocation: Invocation) -> int:
-    """Check the store: its pages, its rows, the chain of its audit, its memory files. Exit 1 where anything is wrong."""
+    """Check the store: pages, rows, the chain of its audit, memory files. Exit 1 where anything is wrong."""
     document = invocation.call("verify")
     invocation.show(document, _print_verify)
     return int(not document["ok"])

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from swarmd.config.problems import Complaint, did_you_mean
 from swarmd.core.agent import Agent
-from swarmd.core.tree import cycle_through
 
 _PARENT = ("parent",)
+_SHOWN_NAMES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +67,12 @@ class _Work:
         """Let fall the members of a cycle that ask for a place other than the one they had."""
         parents = {name: (self.place(name) or (None, None))[0] for name in self.chosen}
         fell = False
-        for name in sorted(parents):
-            path = cycle_through(name, parents)
-            if path is None or not self.moves(name, parents[name]):
-                continue
-            self.fall(name, Complaint(path=_PARENT, text=f"closes a cycle: {' -> '.join(path)}"))
-            fell = True
+        for cycle in _cycles(parents):
+            for number, name in enumerate(cycle):
+                if self.moves(name, parents[name]):
+                    path = _shortened([*cycle[number:], *cycle[:number], name])
+                    self.fall(name, Complaint(path=_PARENT, text=f"closes a cycle: {' -> '.join(path)}"))
+                    fell = True
         return fell
 
     def place(self, name: str) -> tuple[str | None, str | None] | None:
@@ -135,6 +135,29 @@ class _Work:
     def meant(self, wanted: str) -> str | None:
         """The name that may be meant."""
         return None if wanted in self.files else did_you_mean(wanted, self.files | self.chosen.keys())
+
+
+def _cycles(parents: Mapping[str, str | None]) -> list[list[str]]:
+    """All cycles, each from child to parent. Every name is walked over once, so a thousand of them are no matter."""
+    found: list[list[str]] = []
+    walked: set[str] = set()
+    for start in sorted(parents):
+        path: dict[str, None] = {}
+        name: str | None = start
+        while name is not None and name not in walked:
+            walked.add(name)
+            path[name] = None
+            name = parents.get(name)
+        if name in path:
+            names = list(path)
+            found.append(names[names.index(name) :])
+    return found
+
+
+def _shortened(path: list[str]) -> list[str]:
+    """A long path with its middle left out."""
+    left_out = len(path) - _SHOWN_NAMES
+    return [*path[: _SHOWN_NAMES - 2], f"({left_out + 1} more)", path[-1]] if left_out > 0 else path
 
 
 def _wanted(agent: Agent) -> str | None:

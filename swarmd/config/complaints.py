@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from swarmd.config.fields import REFUSAL
-from swarmd.config.model import LATER, TABLES, fields_of
+from swarmd.config.model import LATER, TABLES, AgentFile, fields_at
 from swarmd.config.problems import (
     Complaint,
     Path,
@@ -57,17 +57,16 @@ def complaints(model: type[BaseModel], data: object, *, under: Path = ()) -> tup
         return model.model_validate(data), []
     except ValidationError as error:
         found = error.errors(include_url=False)
-    known = model.model_fields.keys() if under else None
-    return None, list(_told(found, data, under, known))
+    return None, list(_told(found, data, under, model))
 
 
 def _told(
-    errors: Iterable[Mapping[str, Any]], data: object, under: Path, known: Iterable[str] | None
+    errors: Iterable[Mapping[str, Any]], data: object, under: Path, model: type[BaseModel]
 ) -> Iterator[Complaint]:
     seen: set[tuple[Path, str]] = set()
     for error in errors:
         path = (*under, *_real_path(error["loc"], data, error["type"]))
-        complaint = _complaint(path, error, known)
+        complaint = _complaint(path, error, model)
         if (complaint.path, complaint.text) not in seen:
             seen.add((complaint.path, complaint.text))
             yield complaint
@@ -87,10 +86,10 @@ def _real_path(loc: Iterable[str | int], data: object, kind: str) -> Path:
     return tuple(path)
 
 
-def _complaint(path: Path, error: Mapping[str, Any], known: Iterable[str] | None) -> Complaint:
+def _complaint(path: Path, error: Mapping[str, Any], model: type[BaseModel]) -> Complaint:
     kind, context, value = str(error["type"]), error.get("ctx") or {}, error["input"]
     if kind == "extra_forbidden":
-        return Complaint(path=path, text="unknown field", hint=_field_hint(path, known))
+        return Complaint(path=path, text="unknown field", hint=_field_hint(path, fields_at(model, error["loc"][:-1])))
     if kind == "missing":
         return Complaint(path=path, text="is missing")
     if kind == REFUSAL:
@@ -137,18 +136,17 @@ def _kind_hint(kind: str, value: object) -> str | None:
     return None
 
 
-def _field_hint(path: Path, known: Iterable[str] | None) -> str | None:
+def _field_hint(path: Path, own: frozenset[str]) -> str | None:
     """The field that was meant: in the same table, or else one of that very name somewhere else."""
     name, table = str(path[-1]), path[:-1]
     if field_name(path) in LATER:
         return "this version of swarmd does not have it"
-    own = frozenset(known) if known is not None else fields_of(str(table[0]) if table else None)
     near = did_you_mean(name, own)
     if near is not None:
         return near
-    if table and name in fields_of(None):
+    if table and name in AgentFile.model_fields:
         return f"{name!r} belongs above the first [table] of the file"
-    elsewhere = {field: table_name for table_name in TABLES for field in sorted(fields_of(table_name))}
+    elsewhere = {field: table_name for table_name, other in TABLES.items() for field in other.model_fields}
     meant = did_you_mean(name, elsewhere)
     if meant is not None:
         field = meant.split("'")[1]

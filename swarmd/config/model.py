@@ -5,6 +5,7 @@ Nothing is required here, so that the same model checks `[defaults]`; check.py a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -169,7 +170,11 @@ TABLES: dict[str, type[Table]] = {
 }
 
 
-def fields_of(table: str | None) -> frozenset[str]:
-    """The names that a table of the file may hold; of None, the file's own."""
-    model = AgentFile if table is None else TABLES.get(table)
-    return frozenset(model.model_fields) if model is not None else frozenset()
+def fields_at(model: type[BaseModel], path: Iterable[str | int]) -> frozenset[str]:
+    """The names that a table may hold, where `model` describes the table that `path` starts from."""
+    for part in path:
+        inner = model.model_fields[str(part)].annotation if part in model.model_fields else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return frozenset()
+        model = inner
+    return frozenset(model.model_fields)

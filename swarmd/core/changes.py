@@ -33,7 +33,8 @@ class UnsetKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendHandoff:
-    """Send a handoff under an id that was reserved when it was asked for."""
+    """Send a handoff under an id that was reserved when it was asked for. `sender` is an operator's to give: who
+    had sent what is sent anew."""
 
     id: int
     to: str
@@ -42,6 +43,7 @@ class SendHandoff:
     due: datetime | None = None
     expires: datetime | None = None
     dedupe: str | None = None
+    sender: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

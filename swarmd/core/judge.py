@@ -142,8 +142,9 @@ def _send(actor: Actor, change: SendHandoff, world: World) -> Verdict:
             return Verdict(decision="nothing", reason=f"handoff {first.id} is still open", value=first.id)
     if problem := _sending_limit(actor, world):
         return refused(problem)
+    sender = change.sender if actor.agent is None and change.sender is not None else actor.name
     handoff = Handoff(
-        id=change.id, sender=actor.name, receiver=change.to, text=change.text, created=world.now,
+        id=change.id, sender=sender, receiver=change.to, text=change.text, created=world.now,
         priority=change.priority, due=change.due, expires=change.expires, depth=actor.depth + 1,
         cause=Cause(session=actor.session, handoff=actor.cause_handoff), dedupe=change.dedupe, by=actor.by,
     )  # fmt: skip

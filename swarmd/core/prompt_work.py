@@ -173,7 +173,9 @@ def _lists(snapshot: Snapshot) -> list[_List]:
             lists.append((heading, _lines("change", after.draft), "swarmd draft show", "lines of the draft"))
         show = f"swarmd session show {session}"
         if after.refusals:
-            lists.append((f"refused in session {session}:", _lines("refusal", after.refusals), show, "refusals"))
+            lists.append(
+                (f"refused in session {session}:", _lines("refusal", after.refusals), show, "refusals")
+            )
         if after.superseded:
             heading = f"overtaken by others in session {session}, and so not saved:"
             lists.append((heading, _lines("overtaken", after.superseded), show, "overtaken acts"))

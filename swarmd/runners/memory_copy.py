@@ -118,9 +118,9 @@ class _Walk:
         with os.scandir(folder) as names:
             for entry in names:
                 self.entries += 1
-                if self.entries > ENTRIES or len(self.files) > FOLDER_FILES:
+                if self.entries > ENTRIES:
                     self._stop(
-                        f"the memory folder has more than {FOLDER_FILES} files, or {ENTRIES} names in all"
+                        f"a memory folder may have {FOLDER_FILES} files; this one has {ENTRIES} names and more"
                     )
                 path = prefix + entry.name
                 if problem := path_problem(path):

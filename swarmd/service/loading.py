@@ -25,6 +25,7 @@ from swarmd.errors import BadInput
 from swarmd.places import Places
 from swarmd.runners import registry
 from swarmd.runners.sandbox import write_problems
+from swarmd.service import freshness
 from swarmd.store import audit, trees
 from swarmd.store.store import Store, cure, raise_attention
 
@@ -110,6 +111,7 @@ class Loader:
     def look(self, *, allow_empty: bool = False, by: str = "system", force: bool = False) -> Loaded | None:
         """Load what has changed; None when nothing has. Blocking: call it off the loop."""
         now_ns = time.time_ns()
+        seen = freshness.fingerprint(self._places)
         settings = self._read_settings()
         scan = scan_folder(self._places.agents, guard=self._guard, now_ns=now_ns, previous=self._scan)
         now = now_ns / 1e9
@@ -121,14 +123,15 @@ class Loader:
         checked = check(scan, settings, self._rules, self._cache)
         moment = datetime.fromtimestamp(now, UTC)
         loaded = self._store.writer.do(
-            lambda connection: self._into_force(connection, checked, settings, moment, allow_empty, by)
+            lambda connection: self._into_force(connection, checked, settings, moment, allow_empty, by, seen)
         )
         self._scan, self._settings, self._loaded = scan, settings, loaded
         self._recheck_at = loaded.reload.recheck_at
         return loaded
 
     def _into_force(
-        self, connection: sqlite3.Connection, checked: Checked, settings: Settings, now: datetime, allow_empty: bool, by: str
+        self, connection: sqlite3.Connection, checked: Checked, settings: Settings, now: datetime, allow_empty: bool, by: str,
+        seen: str,
     ) -> Loaded:
         before = trees.in_force(connection)
         known = {
@@ -151,6 +154,8 @@ class Loader:
                             next_step="put the files back, or swarmd reload --allow-empty", now=now)  # fmt: skip
         else:
             cure(connection, ATTENTION)
+        # Absent files must be looked at again, though nothing about them changes any more.
+        freshness.keep(connection, "" if reload.recheck_at is not None else seen)
         if reload.is_change:
             detail = {"added": reload.added, "changed": reload.changed, "removed": reload.removed}
             audit.write(connection, at=now, by=by, act="reload", detail=detail)

@@ -18,7 +18,7 @@ from swarmd.core.staging import Effect, MemoryWritten, Staged, Verdict
 from swarmd.core.wire import MemoryTree, Message, Reply, digest
 from swarmd.core.world import Actor
 from swarmd.errors import KINDS, BadInput, Failed, NotFound, Refused, SwarmdError
-from swarmd.session.journal import Bases, Journal
+from swarmd.session.journal import Bases, Journal, differences
 from swarmd.session.ports import Ports
 from swarmd.store import commit as committing
 from swarmd.store import sessions
@@ -224,17 +224,7 @@ class SessionDesk:
     # -- memory and checkpoints -----------------------------------------------------------------------------
 
     def _memory_changes(self, memory: MemoryTree) -> list[Change]:
-        found: list[Change] = []
-        for path in sorted({*self._base.files, *memory.files}):
-            if self._base.files.get(path) == memory.files.get(path):
-                continue
-            rev, hash = self._bases.get(path, (0, None))
-            found.append(
-                WriteMemory(
-                    agent=self._agent.name, path=path, data=memory.read(path), base=rev, base_hash=hash
-                )
-            )
-        return found
+        return differences(self._agent.name, self._base, memory, self._bases)
 
     async def _checkpoint(self, memory: MemoryTree, problems: Sequence[str]) -> dict[str, Any]:
         if self.closed:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from swarmd.core.changes import Change, change_from_json, change_to_json
+from swarmd.core.changes import Change, WriteMemory, change_from_json, change_to_json
+from swarmd.core.wire import MemoryTree
 
 NAME = "acts.jsonl"
 Bases = Mapping[str, tuple[int, str | None]]
@@ -58,3 +59,13 @@ def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
             changes.clear()
             bases = {path: (base[0], base[1]) for path, base in value["bases"].items()}
     return changes, bases
+
+
+def differences(agent: str, base: MemoryTree, memory: MemoryTree, bases: Bases) -> list[Change]:
+    """What a session has made of its memory copy, as changes."""
+    found: list[Change] = []
+    for path in sorted({*base.files, *memory.files}):
+        if base.files.get(path) != memory.files.get(path):
+            rev, hash = bases.get(path, (0, None))
+            found.append(WriteMemory(agent=agent, path=path, data=memory.read(path), base=rev, base_hash=hash))
+    return found

@@ -124,14 +124,16 @@ def _read(path: Path) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
-    with open(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
             return None
-        try:
+        with open(descriptor, "rb", closefd=False) as file:
             return file.read(LARGEST_FILE)
-        except OSError:
-            return None
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _encoding(vocabulary: Vocabulary, data: bytes) -> Encoding:

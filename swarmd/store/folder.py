@@ -11,49 +11,24 @@ import contextlib
 import errno
 import os
 import re
-import stat
-import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from swarmd.core.memory import PATH_PARTS, file_limit, path_problem
+from swarmd.core.memory import file_limit, path_problem
 from swarmd.core.wire import digest
 from swarmd.store.disk import Disk
+from swarmd.store.stable import READ, File, Found, Unfit, read_stable
 
 PRIVATE = ".swarmd"
 QUARANTINE = "quarantine"
-QUIET_SECONDS = 1.0
-PATIENCE_SECONDS = 10.0
 ENTRIES = 10_000
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-_EDITORS = re.compile(r"\..*|.*~|.*\.sw[a-z]|4913|#.*#|.*\.(tmp|part|bak~)", re.DOTALL)
-"""Names that editors and browsers use beside a file: not a person's notes, never touched."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    """A file's bytes at one instant, and whose it is."""
-
-    data: bytes
-    digest: str
-    mode: int = 0o600
-    uid: int = field(default_factory=os.geteuid)
-    gid: int = field(default_factory=os.getegid)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfit:
-    """Something that may not or cannot be read as a memory file, and why, in words."""
-
-    why: str
-
-
-Found = File | Unfit | None
+_EDITORS = re.compile(r"\..*|.*~|.*\.sw[a-z]|4913|#.*#", re.DOTALL)
+"""Names that editors use beside a file: not a person's notes, never touched."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,18 +73,18 @@ class Folder:
                 (self._root / self._agent).mkdir(mode=0o700)
             self._fd = os.open(self._root / self._agent, _FOLDER)
 
-    def listing(self) -> Listing:
-        """Every name in the folder."""
+    def listing(self, known: Collection[str]) -> Listing:
+        """Every name in the folder but those of editors, which are left out unless they are `known`."""
         found = Listing()
         if self._fd >= 0:
-            self._list(self._fd, "", found, 1)
+            self._list(self._fd, "", found, frozenset(_with_folders(known)))
         return found
 
-    def _list(self, fd: int, prefix: str, found: Listing, depth: int) -> None:
+    def _list(self, fd: int, prefix: str, found: Listing, known: frozenset[str]) -> None:
         with os.scandir(fd) as entries:
             for entry in entries:
                 path = prefix + entry.name
-                if _EDITORS.fullmatch(entry.name):
+                if _EDITORS.fullmatch(entry.name) and path not in known:
                     continue
                 if len(found.files) + len(found.folders) + len(found.unfit) >= ENTRIES:
                     found.whole = False
@@ -118,14 +93,12 @@ class Folder:
                 if (problem := path_problem(path)) is not None:
                     found.unfit[path] = problem
                 elif entry.is_dir(follow_symlinks=False):
-                    self._list_inner(fd, entry.name, path, found, depth)
+                    self._list_inner(fd, entry.name, path, found, known)
                 else:
                     found.files.append(path)
 
-    def _list_inner(self, fd: int, name: str, path: str, found: Listing, depth: int) -> None:
+    def _list_inner(self, fd: int, name: str, path: str, found: Listing, known: frozenset[str]) -> None:
         found.folders.add(path)
-        if depth > PATH_PARTS:
-            return
         try:
             inner = os.open(name, _FOLDER, dir_fd=fd)
         except FileNotFoundError:
@@ -134,7 +107,7 @@ class Folder:
             found.unfit[path] = f"the folder cannot be read: {os.strerror(error.errno or 0)}"
         else:
             try:
-                self._list(inner, path + "/", found, depth + 1)
+                self._list(inner, path + "/", found, known)
             finally:
                 os.close(inner)
 
@@ -248,7 +221,7 @@ class Folder:
         name = digest(data)[:16]
         self.stage(name, data, None)
         with self._private() as private:
-            fd = os.open(name, _READ, dir_fd=private)
+            fd = os.open(name, READ, dir_fd=private)
             os.fsync(fd)
             os.close(fd)
         self.quarantine(name, path)
@@ -313,92 +286,6 @@ def _opened(name: str, within: int) -> Iterator[int]:
         os.close(fd)
 
 
-def read_stable(folder: int, name: str, limit: int, disk: Disk) -> Found:
-    """The bytes of a regular file as they stood at one instant, between two writers."""
-    try:
-        at = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if (why := _unfit(at, limit)) is not None:
-            return Unfit(why=why)
-        fd = _open_own(folder, name)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return Unfit(why=f"it cannot be read: {os.strerror(error.errno or 0)}")
-    try:
-        return _read_open(fd, limit, disk)
-    finally:
-        os.close(fd)
-
-
-def _open_own(folder: int, name: str) -> int:
-    """Open it; a file of one's own that lacks the permission is given it."""
-    try:
-        return os.open(name, _READ, dir_fd=folder)
-    except PermissionError:
-        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-        try:
-            at = os.fstat(handle)
-            if not stat.S_ISREG(at.st_mode) or at.st_uid != os.geteuid():
-                raise
-            os.chmod(f"/proc/self/fd/{handle}", stat.S_IMODE(at.st_mode) | 0o600)
-        finally:
-            os.close(handle)
-        return os.open(name, _READ, dir_fd=folder)
-
-
-def _read_open(fd: int, limit: int, disk: Disk) -> Found:
-    waited = 0.0
-    while True:
-        lease = disk.lease(fd)
-        try:
-            before = os.fstat(fd)
-            if lease or _age(before) >= QUIET_SECONDS:
-                if (why := _unfit(before, limit)) is not None:
-                    return Unfit(why=why)
-                data = _read_all(fd)
-                # Without a lease a writer may have come in between; with one it waits until the read is over.
-                if lease or _same(before, os.fstat(fd)):
-                    return File(data=data, digest=digest(data), mode=stat.S_IMODE(before.st_mode) & 0o777,
-                                uid=before.st_uid, gid=before.st_gid)  # fmt: skip
-        finally:
-            if lease:
-                disk.end_lease(fd)
-        if waited >= PATIENCE_SECONDS:
-            return Unfit(why="somebody has been writing it all the time; it is looked at again later")
-        pause = 0.02 if lease is False and waited < QUIET_SECONDS else 0.25
-        disk.sleep(pause)
-        waited += pause
-
-
-def _unfit(at: os.stat_result, limit: int) -> str | None:
-    if stat.S_ISLNK(at.st_mode):
-        return "it is a link, and links are not followed: put the file itself there"
-    if stat.S_ISDIR(at.st_mode):
-        return "it is a folder: move that away"
-    if not stat.S_ISREG(at.st_mode):
-        return "it is not a regular file: move it away"
-    if at.st_size > limit:
-        return f"it has {at.st_size} bytes and may have {limit}: cut it; what was saved last goes on being used"
-    return None
-
-
-def _age(at: os.stat_result) -> float:
-    """Seconds since the last change, as far as the clock can be trusted: a file of the future is just changed."""
-    return time.time() - max(at.st_mtime, at.st_ctime)
-
-
-def _same(a: os.stat_result, b: os.stat_result) -> bool:
-    return (a.st_size, a.st_mtime_ns, a.st_ctime_ns) == (b.st_size, b.st_mtime_ns, b.st_ctime_ns)
-
-
-def _read_all(fd: int) -> bytes:
-    os.lseek(fd, 0, os.SEEK_SET)
-    chunks = []
-    while chunk := os.read(fd, 1 << 20):
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
 def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
@@ -419,3 +306,11 @@ def _own_as(fd: int, like: File) -> None:
 
 def _aside(path: str, name: str) -> str:
     return f"{path.replace('/', '_')[:150]}.{name}"
+
+
+def _with_folders(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        yield path
+        while "/" in path:
+            path = path.rpartition("/")[0]
+            yield path

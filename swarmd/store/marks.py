@@ -41,6 +41,7 @@ class Target:
     swap: int
     hash: str | None
     data: bytes | None
+    seen_rev: int
     seen_hash: str | None
 
 
@@ -108,7 +109,8 @@ def targets(connection: sqlite3.Connection, agent: str) -> list[Target]:
         data = connection.execute("SELECT data FROM blobs WHERE hash = ?", (row.hash,)).fetchone()
         found.append(
             Target(path=row.path, rev=row.rev, swap=swap, hash=row.hash,
-                   data=None if row.hash is None else bytes(data[0]), seen_hash=row.seen_hash)
+                   data=None if row.hash is None else bytes(data[0]), seen_rev=row.seen_rev,
+                   seen_hash=row.seen_hash)
         )  # fmt: skip
     return found
 

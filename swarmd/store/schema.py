@@ -32,6 +32,7 @@ CREATE TABLE slots (
   PRIMARY KEY (agent, slot)
 ) WITHOUT ROWID;
 CREATE INDEX slots_at ON slots (at);
+CREATE INDEX slots_session ON slots (session) WHERE session IS NOT NULL;
 
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, attempt INTEGER NOT NULL DEFAULT 1,

@@ -39,6 +39,7 @@ def start(connection: sqlite3.Connection, id: int, now: datetime, facts: Mapping
     )  # fmt: skip
     if cursor.rowcount != 1:
         raise Refused(f"session {id} is not queued any more")
+    connection.execute("UPDATE slots SET decision = 'started' WHERE session = ? AND decision = 'deferred'", (id,))
     return int(row(connection, id)["epoch"])
 
 

@@ -12,7 +12,8 @@ from swarmd.core.instants import maybe_text, to_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A decided slot to be written. `start` gives the session that it starts; None: it starts none."""
+    """A decided slot to be written. `started` and `deferred` ones get a session; a deferred one becomes `started`
+    when that session starts."""
 
     agent: str
     slot: datetime
@@ -26,7 +27,7 @@ class Claim:
 
 
 def claim(connection: sqlite3.Connection, claims: Iterable[Claim], now: datetime) -> list[int]:
-    """Write the rows and queue a session for each `started` one; a slot that has a row already is left alone.
+    """Write the rows and queue a session for each `started` or `deferred` one; a slot that has a row already is left alone.
 
     Returns the new sessions' ids. Also moves each agent's `handled_until` on.
     """
@@ -36,7 +37,7 @@ def claim(connection: sqlite3.Connection, claims: Iterable[Claim], now: datetime
             "INSERT OR IGNORE INTO slots (agent, slot, last, count, decision, reason, at) VALUES (?,?,?,?,?,?,?)",
             (wish.agent, to_text(wish.slot), to_text(wish.last), wish.count, wish.decision, wish.reason, to_text(now)),
         )
-        if cursor.rowcount == 1 and wish.decision == "started":
+        if cursor.rowcount == 1 and wish.decision in ("started", "deferred"):
             session = queue(
                 connection, agent=wish.agent, trigger=wish.trigger, slot=wish.slot, now=now, by="schedule",
                 not_before=wish.not_before, note=wish.note,

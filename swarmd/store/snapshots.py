@@ -114,7 +114,8 @@ def _below(connection: sqlite3.Connection, world: SqlWorld, name: str) -> Below:
 
 
 def _sent(connection: sqlite3.Connection, agent: str, last: sqlite3.Row | None, now: datetime) -> list[Handoff]:
-    """What has become of handoffs that the agent sent: moved since its last good session began, or asking."""
+    """What has become of handoffs that the agent sent: moved since its last good session began, asking, or a day
+    past their due time."""
     good = connection.execute(
         "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
         "('committed', 'no_change') ORDER BY id DESC LIMIT 1",
@@ -122,9 +123,9 @@ def _sent(connection: sqlite3.Connection, agent: str, last: sqlite3.Row | None, 
     ).fetchone()
     since = good["started"] if good is not None else to_text(now - timedelta(days=KEPT_DAYS))
     rows = connection.execute(
-        f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE sender = ? AND (moved > ? AND status != 'open' "
-        "OR status = 'waiting') ORDER BY moved DESC LIMIT ?",
-        (agent, since, SENT_SHOWN),
+        f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE sender = ?1 AND (moved > ?2 AND status != 'open' "
+        "OR status = 'waiting' OR (status IN ('open', 'acknowledged') AND due < ?3)) ORDER BY moved DESC LIMIT ?4",
+        (agent, since, to_text(now - timedelta(days=1)), SENT_SHOWN),
     ).fetchall()
     return sorted(handoffs_of(connection, rows), key=lambda h: h.id)
 

@@ -209,7 +209,7 @@ BROKEN = [
     (R, "1: system_prompt: is missing (or `system_prompt_file`): every agent has one"),
     ("system_prompt = ' '\n" + R, "1: system_prompt: expected text, found ' '"),
     ("system_prompt = ''\n" + R, "1: system_prompt: expected text"),
-    (P + R + "system_prompt_file = 'x.md'", "3: system_prompt_file: only one of it and `system_prompt` may be there"),
+    (P + R + "system_prompt_file = 'bob.toml'", "3: system_prompt_file: only one of it and `system_prompt` may be there"),
     ("system_prompt_file = 'no.md'\n" + R, "1: system_prompt_file: 'no.md' does not exist"),
     ("system_prompt_file = '.'\n" + R, "1: system_prompt_file: 'agents.d' is a folder, not a file"),
     (P + "runner = {}", "2: runner.kind: is missing; expected 'command' or 'model'"),
@@ -251,10 +251,13 @@ def test_all_that_is_wrong_is_said_at_once_and_in_the_order_of_the_file(folder):
     ]
 
 
-def test_a_schedule_that_one_zone_never_has_is_refused_there_only(folder):
-    # Midnight is the hour that the clocks of this zone leave out on the one day named.
-    never = "[schedule]\nat = '2026-03-29T02:30'\ntimezone = 'Europe/Berlin'\n"
-    assert loaded(folder, GOOD + never).when.at == "2026-03-29T02:30"
+def test_a_time_that_the_clocks_leave_out_is_kept_as_it_was_written(folder):
+    once = "[schedule]\nat = '2026-03-29T02:30'\ntimezone = 'Europe/Berlin'\n"
+    assert loaded(folder, GOOD + once).when.at == "2026-03-29T02:30"
+
+
+def test_an_interval_becomes_seconds(folder):
+    assert loaded(folder, GOOD + "[schedule]\nevery = 'PT15M'\n").when.every_seconds == 900
 
 
 def test_without_a_zone_the_hosts_is_in_force(folder):

@@ -53,10 +53,17 @@ def full(**changes) -> Snapshot:
     """Something in every section."""
     base = empty(
         trigger=Trigger(
-            kind="handoff", slot=None, attempt=2, reasons=("handoff 7 from house is urgent", "handoff 9 from house")
+            kind="handoff",
+            slot=None,
+            attempt=2,
+            reasons=("handoff 7 from house is urgent", "handoff 9 from house"),
         ),
         memory=(
-            document("MEMORY.md", "# Studio\n\n- Art goes in `art/`.\n- Releases: see releases.md\n", by="operator:ada"),
+            document(
+                "MEMORY.md",
+                "# Studio\n\n- Art goes in `art/`.\n- Releases: see releases.md\n",
+                by="operator:ada",
+            ),
             document("archive/history_2026-04-20_14-30-45.md", "old\n"),
             document("people/ada.md", "# Ada\nlikes short reports\n"),
             document("releases.md", "\n# Releases, newest first\n"),
@@ -89,7 +96,9 @@ def full(**changes) -> Snapshot:
                 ),
                 reports=(
                     ReportSeen(id=3, agent="polybreak", text="level 3 is done", at=NOW - 5 * HOUR),
-                    ReportSeen(id=5, agent="polybreak", text="level 4 is stuck:\n  no art\n", at=NOW - 2 * HOUR),
+                    ReportSeen(
+                        id=5, agent="polybreak", text="level 4 is stuck:\n  no art\n", at=NOW - 2 * HOUR
+                    ),
                 ),
             ),
         ),
@@ -134,11 +143,15 @@ def full(**changes) -> Snapshot:
             reason="it ran for 30m",
             draft=("ctx_set studio/status", "handoff_complete handoff 7"),
             draft_session=11,
-            refusals=("handoff_send house: studio may not hand off to house: it is not below studio in the tree",),
+            refusals=(
+                "handoff_send house: studio may not hand off to house: it is not below studio in the tree",
+            ),
             superseded=("ctx_set studio/plan: operator:ada has changed it meanwhile",),
         ),
         conflicts=(
-            ConflictSeen(id=2, path="MEMORY.md", line=4, ours="- Releases: monthly", theirs="- Releases: weekly"),
+            ConflictSeen(
+                id=2, path="MEMORY.md", line=4, ours="- Releases: monthly", theirs="- Releases: weekly"
+            ),
         ),
         last_started=NOW - HOUR,
         last_outcome="timed_out",

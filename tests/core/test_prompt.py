@@ -157,7 +157,9 @@ def test_what_does_not_fit_is_named_in_place_and_in_the_sections():
 
 
 def test_open_work_that_the_store_did_not_give_is_counted_too():
-    assert "998 more: `swarmd handoff list`" in user(empty(open_handoffs=(handoff(1),), more_open_handoffs=998))
+    assert "998 more: `swarmd handoff list`" in user(
+        empty(open_handoffs=(handoff(1),), more_open_handoffs=998)
+    )
 
 
 def test_of_a_long_thread_the_newest_entry_stays():
@@ -328,7 +330,9 @@ def test_refusals_of_a_session_that_was_saved_are_told():
 
 
 def test_a_long_draft_is_left_out_by_number_and_does_not_hide_conflicts():
-    after = Aftermath(session=3, outcome="failed", draft=tuple(f"ctx_set studio/{'k' * 80}{n}" for n in range(600)))
+    after = Aftermath(
+        session=3, outcome="failed", draft=tuple(f"ctx_set studio/{'k' * 80}{n}" for n in range(600))
+    )
     conflict = ConflictSeen(id=1, path="MEMORY.md", line=4, ours="mine", theirs="")
     text = user(empty(aftermath=after, conflicts=(conflict,)))
     assert "more lines of the draft: `swarmd draft show`" in text
@@ -359,7 +363,10 @@ def test_a_trigger_of_a_later_version_is_still_told():
 
 
 def test_the_ratio_corrects_tokens_and_rooms():
-    plain, more = assemble(memory("x" * 300), words), assemble(replace(memory("x" * 300), token_ratio=1.5), words)
+    plain, more = (
+        assemble(memory("x" * 300), words),
+        assemble(replace(memory("x" * 300), token_ratio=1.5), words),
+    )
     assert more.tokens == sum(s.tokens for s in more.sections)
     assert more.sections[0].tokens == -(-plain.sections[0].tokens * 3 // 2)
     assert more.sections[1].left_out

@@ -21,7 +21,10 @@ ANY = st.text(st.characters(), max_size=60)  # lone surrogates included
         ("\x85\x9b31m", "\\x85\\x9b31m"),
         ("abc\u202edcba", "abc\\u202edcba"),
         ("\u2066\u2069\u200e\u200f\u061c", "\\u2066\\u2069\\u200e\\u200f\\u061c"),
-        ("zero\u200bwidth\u200c\u200d\ufeff\u00ad\u2060", "zero\\u200bwidth\\u200c\\u200d\\ufeff\\xad\\u2060"),
+        (
+            "zero\u200bwidth\u200c\u200d\ufeff\u00ad\u2060",
+            "zero\\u200bwidth\\u200c\\u200d\\ufeff\\xad\\u2060",
+        ),
         ("line\u2028para\u2029", "line\\u2028para\\u2029"),
         ("\ud800x\udcff", "\\ud800x\\udcff"),
         ("\U000e0041\U000e007f", "\\U000e0041\\U000e007f"),
@@ -53,14 +56,34 @@ def test_twice_is_the_same_as_once(text):
 
 @pytest.mark.parametrize(
     ("text", "columns"),
-    [("", 0), ("abc", 3), ("日本語", 6), ("한국", 4), ("ｱ", 1), ("Ａ", 2), ("🚀", 2), ("e\u0301", 1), ("x\u20dd", 1), ("é", 1)],
+    [
+        ("", 0),
+        ("abc", 3),
+        ("日本語", 6),
+        ("한국", 4),
+        ("\uff71", 1),
+        ("\uff21", 2),
+        ("🚀", 2),
+        ("e\u0301", 1),
+        ("x\u20dd", 1),
+        ("é", 1),
+    ],
 )
 def test_columns_are_counted_as_a_terminal_does(text, columns):
     assert width(text) == columns
 
 
 def test_a_table_of_all_scripts_is_aligned():
-    rows = ["plain", "日本語のエージェント", "🚀🚀🚀🚀🚀🚀", "e\u0301" * 20, "\x1b[31m", "a日b日c日d日e", "", "x" * 5000]
+    rows = [
+        "plain",
+        "日本語のエージェント",
+        "🚀🚀🚀🚀🚀🚀",
+        "e\u0301" * 20,
+        "\x1b[31m",
+        "a日b日c日d日e",
+        "",
+        "x" * 5000,
+    ]
     assert {width(fit(row, 10)) for row in rows} == {10}
 
 

@@ -57,7 +57,9 @@ class Machine:
 
     def request(self, *argv: str, agent: str = "polybreak", session: int = 1, **more: Any) -> Request:
         fields = {name: more.pop(name) for name in list(more) if name in Request.__slots__}
-        sandbox = {"level": "auto", "write": [], "home": "private", "network": True} | fields.pop("sandbox", {})
+        sandbox = {"level": "auto", "write": [], "home": "private", "network": True} | fields.pop(
+            "sandbox", {}
+        )
         values: dict[str, Any] = {
             "agent": agent,
             "session": session,

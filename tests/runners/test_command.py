@@ -25,7 +25,9 @@ async def test_the_environment_is_exactly_what_the_manual_lists(machine):
             "NOTIFY_SOCKET": "/run/notify",
         }
     )
-    result = await machine.run("/usr/bin/env", "-0", env={"LANG": "de_DE.UTF-8"}, pass_env=["GAME", "NOT_SET"])
+    result = await machine.run(
+        "/usr/bin/env", "-0", env={"LANG": "de_DE.UTF-8"}, pass_env=["GAME", "NOT_SET"]
+    )
     found = dict(entry.split("=", 1) for entry in text_of(result).split("\0") if entry)
     session = f"{machine.root}/state/sessions/1"
     assert found == {
@@ -83,7 +85,12 @@ async def test_a_megabyte_of_prompt_is_read_or_not_without_a_deadlock(machine):
         ("echo one >&2; echo two >&2; echo >&2; exit 3", "failed", 3, "exit status 3: two"),
         ("exit 1", "failed", 1, "exit status 1"),
         ("kill -SEGV $$", "failed", 139, "killed by signal 11 (SIGSEGV)"),
-        (r"printf '\033[31mred\033[0m \377\n' >&2; exit 1", "failed", 1, r"exit status 1: \x1b[31mred\x1b[0m \xff"),
+        (
+            r"printf '\033[31mred\033[0m \377\n' >&2; exit 1",
+            "failed",
+            1,
+            r"exit status 1: \x1b[31mred\x1b[0m \xff",
+        ),
         ("kill -TERM 0; sleep 9", "failed", 143, "killed by signal 15 (SIGTERM)"),
     ],
 )
@@ -108,7 +115,11 @@ async def test_a_last_line_without_end_is_cut(machine):
         (["./nointerpreter"], {}, r"the program .* the interpreter that its first line names does not exist"),
         (["true"], {"workdir": "/nosuch"}, r"workdir /nosuch: No such file or directory; make it, .*"),
         (["true"], {"workdir": "/etc/passwd"}, r"workdir /etc/passwd: Not a directory; .*"),
-        (["true"], {"sandbox": {"write": ["/nosuch"]}}, r"sandbox.write: /nosuch does not exist; make it, .*"),
+        (
+            ["true"],
+            {"sandbox": {"write": ["/nosuch"]}},
+            r"sandbox.write: /nosuch does not exist; make it, .*",
+        ),
         (["true", "x" * 200_000], {}, r"the program true cannot be started: Argument list too long"),
     ],
 )
@@ -181,7 +192,9 @@ async def test_an_edit_of_a_read_only_file_and_a_link_are_problems(machine):
 
 
 async def test_only_the_log_is_left_of_a_session(machine):
-    result = await machine.run("sh", "-c", "echo one; echo two >&2; cd $TMPDIR; mkdir -p a/b; chmod 0 a/b; chmod 0 a")
+    result = await machine.run(
+        "sh", "-c", "echo one; echo two >&2; cd $TMPDIR; mkdir -p a/b; chmod 0 a/b; chmod 0 a"
+    )
     assert result.outcome == "success"
     assert os.listdir(machine.state / "sessions/1") == ["output.log"]
     assert sorted((machine.state / "sessions/1/output.log").read_text().split()) == ["one", "two"]
@@ -197,15 +210,21 @@ async def test_a_very_deep_temp_folder_is_removed(machine):
 
 async def test_secrets_are_masked_in_what_is_kept(machine):
     machine = machine.with_host(environ={"GAME_TOKEN": "hunter2hunter2", "SHORT": "abc"})
-    script = "printf hunter2; sleep 0.1; printf 'hunter2 %s abc\\n' known-secret; echo $SWARMD_TOKEN >&2; exit 1"
-    result = await machine.run("sh", "-c", script, pass_env=["GAME_TOKEN", "SHORT"], secrets=("known-secret",))
+    script = (
+        "printf hunter2; sleep 0.1; printf 'hunter2 %s abc\\n' known-secret; echo $SWARMD_TOKEN >&2; exit 1"
+    )
+    result = await machine.run(
+        "sh", "-c", script, pass_env=["GAME_TOKEN", "SHORT"], secrets=("known-secret",)
+    )
     assert text_of(result) == "[secret] [secret] abc\n"
     assert result.reason == "exit status 1: [secret]"
     assert "hunter2hunter2" not in (machine.state / "sessions/1/output.log").read_text()
 
 
 async def test_cancelling_ends_it_and_hands_over_what_there_was(machine):
-    session = asyncio.ensure_future(machine.run("sh", "-c", "echo begun; echo kept >>$SWARMD_MEMORY/MEMORY.md; sleep 60"))
+    session = asyncio.ensure_future(
+        machine.run("sh", "-c", "echo begun; echo kept >>$SWARMD_MEMORY/MEMORY.md; sleep 60")
+    )
     log = machine.state / "sessions/1/output.log"
     while not (log.exists() and log.read_text()):
         await asyncio.sleep(0.02)
@@ -219,7 +238,9 @@ async def test_cancelling_ends_it_and_hands_over_what_there_was(machine):
 
 
 async def test_python_signals_are_the_usual_ones(machine):
-    result = await machine.run("sh", "-c", "yes | head -1; grep -E 'Sig(Ign|Blk)' /proc/self/status; umask; ulimit -c")
+    result = await machine.run(
+        "sh", "-c", "yes | head -1; grep -E 'Sig(Ign|Blk)' /proc/self/status; umask; ulimit -c"
+    )
     words = text_of(result).split()
     assert words == ["y", "SigBlk:", "0" * 16, "SigIgn:", "0" * 16, "0077", "0"]
 

@@ -56,7 +56,8 @@ async def test_grandchildren_are_dead_before_run_returns_and_none_comes_back(mac
     ]
     started = time.monotonic()
     runs = [
-        machine.run("sh", "-c", script, session=number, timeout_seconds=0.5) for number, script in enumerate(scripts, 1)
+        machine.run("sh", "-c", script, session=number, timeout_seconds=0.5)
+        for number, script in enumerate(scripts, 1)
     ]
     results = await asyncio.gather(*runs)
     assert processes(nap) == []

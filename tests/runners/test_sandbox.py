@@ -48,7 +48,7 @@ for name, pid in facts["pids"].items():
     attempt("signal " + name, lambda: os.kill(pid, 0))
     attempt("environ of " + name, lambda: open(f"/proc/{pid}/environ").read() or 1/0)
     attempt("memory of " + name, lambda: open(f"/proc/{pid}/mem", "rb"))
-    attempt("files of " + name, lambda: os.listdir(f"/proc/{pid}/fd"))
+    attempt("files of " + name, lambda: os.open(f"/proc/{pid}/fd/0", os.O_RDONLY))
     attempt("folder of " + name, lambda: os.listdir(f"/proc/{pid}/cwd"))
     attempt("root of " + name, lambda: open(f"/proc/{pid}/root" + facts["read"]["database"]).read())
 attempt("abstract", abstract)
@@ -86,7 +86,9 @@ async def _probed(machine, listeners, **sandbox):
     """The probe's findings beside a living sibling session."""
     _furnish(machine)
     sibling = asyncio.ensure_future(
-        machine.run("sh", "-c", "echo $$ $PPID; sleep 60", session=2, agent="voidrunner", token="the-sibling-token")
+        machine.run(
+            "sh", "-c", "echo $$ $PPID; sleep 60", session=2, agent="voidrunner", token="the-sibling-token"
+        )
     )
     log = machine.state / "sessions/2/output.log"
     await until(lambda: log.exists() and log.read_text().endswith("\n"))
@@ -132,18 +134,31 @@ async def test_a_session_reaches_nothing_of_its_siblings_or_of_swarmd(machine, l
     found = await _probed(machine, listeners, network=False)
     harmless = {name: how for name, how in found.items() if not how.startswith("reached")}
     # Each attempt failed for want of permission, not because the test looked at a wrong place.
-    allowed = {"PermissionError", "OSError", "ProcessLookupError", "EOFError", "ZeroDivisionError('division by zero')"}
-    assert found == harmless
-    assert {how for name, how in harmless.items() if name.startswith(("read", "write", "unlink", "truncate"))} == {
-        "PermissionError"
+    allowed = {
+        "PermissionError",
+        "OSError",
+        "ProcessLookupError",
+        "EOFError",
+        "ZeroDivisionError('division by zero')",
     }
+    assert found == harmless
+    assert {
+        how for name, how in harmless.items() if name.startswith(("read", "write", "unlink", "truncate"))
+    } == {"PermissionError"}
     assert set(harmless.values()) <= allowed
     assert len(harmless) > 50
 
 
 async def test_without_a_sandbox_the_same_attempts_succeed(machine, listeners):
     found = await _probed(machine, listeners, level="none")
-    for name in ("read database", "read sibling's memory", "write elsewhere", "abstract", "tcp", "signal sibling"):
+    for name in (
+        "read database",
+        "read sibling's memory",
+        "write elsewhere",
+        "abstract",
+        "tcp",
+        "signal sibling",
+    ):
         assert found[name].startswith("reached"), name
 
 
@@ -207,7 +222,9 @@ async def test_a_place_to_write_that_was_made_a_link_reaches_nothing(machine):
     place.symlink_to(machine.state)
     result = await machine.run("true", sandbox={"write": [str(place)]})
     assert result.outcome == "failed"
-    assert result.reason.startswith(f"sandbox: '{place}' reaches {machine.state} (it leads to {machine.state})")
+    assert result.reason.startswith(
+        f"sandbox: '{place}' reaches {machine.state} (it leads to {machine.state})"
+    )
 
 
 def test_places_to_write_may_not_reach_swarmds_own(machine):
@@ -216,7 +233,14 @@ def test_places_to_write_may_not_reach_swarmds_own(machine):
     forbidden = [str(machine.agents), str(machine.state), str(root / "run")]
     good = [str(root / "game"), str(root / "stat"), str(root / "state2"), "/srv/not-there"]
     assert write_problems(good, forbidden) == []
-    for path in ("/", str(root), f"{machine.state}/homes", f"{root}/link", f"{root}/link/x", f"{root}/x/../state"):
+    for path in (
+        "/",
+        str(root),
+        f"{machine.state}/homes",
+        f"{root}/link",
+        f"{root}/link/x",
+        f"{root}/x/../state",
+    ):
         assert len(write_problems([path], forbidden)) == 1, path
     assert write_problems(["relative", "~/x"], forbidden) == [
         "'relative' is not an absolute path",

@@ -1,0 +1,150 @@
+"""Every act of an operator, for the one process that holds the store's lock: the daemon, or a command without one."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from swarmd.core import acts
+from swarmd.core.changes import Change, WriteMemory
+from swarmd.core.documents import memory_doc, written_doc
+from swarmd.core.world import Actor
+from swarmd.errors import KINDS, BadInput, NotFound, Refused
+from swarmd.places import Places
+from swarmd.service import operating
+from swarmd.service.caller import Operator
+from swarmd.service.control import Control
+from swarmd.service.reading import READS, read
+from swarmd.service.view import JSON, View
+from swarmd.store import commit as committing
+from swarmd.store import meta
+from swarmd.store.store import Store
+from swarmd.store.world import SqlWorld
+
+
+class Service:
+    """Reads and acts by name. Blocking: the daemon calls it in threads, each with its own reading connection."""
+
+    def __init__(
+        self,
+        store: Store,
+        places: Places,
+        control: Control,
+        now: Callable[[], datetime],
+        daemon: Callable[[], Mapping[str, Any]] = dict,
+        count: Callable[[str], int] = len,
+    ) -> None:
+        self.store = store
+        self.places = places
+        self.control = control
+        self.now = now
+        self._daemon = daemon
+        self._count = count
+
+    def call(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
+        """The call's document. Raises SwarmdError."""
+        if name in READS:
+            return self._read(caller, name, args)
+        if name in acts.ACTS:
+            return self._act(caller, name, args)
+        if name in operating.ACTS:
+            if caller.as_agent is not None:
+                raise Refused(f"{name.replace('_', ' ')} is for operators only; leave out --as {caller.as_agent}")
+            return operating.ACTS[name](self, caller, args)
+        raise NotFound(f"there is no call {name!r}")
+
+    def view(self, caller: Operator) -> View:
+        """The caller's look at the store as it is now."""
+        reader = self.store.reader()
+        world = SqlWorld(reader, self.now())
+        return View(connection=reader, world=world, actor=caller.actor(world.tree), places=self.places,
+                    daemon=self._daemon)  # fmt: skip
+
+    def _read(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
+        return read(self.view(caller), name, args)
+
+    def _act(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
+        """One act is a change set of one; what it touches is judged and written in one transaction."""
+        actor = caller.actor(SqlWorld(self.store.reader(), self.now()).tree)
+        owner = args.get("agent") or actor.agent
+        if name.startswith("memory_") and isinstance(owner, str):
+            if owner not in SqlWorld(self.store.reader(), self.now()).tree:
+                raise NotFound(f"no agent is named {owner!r}; swarmd agent list shows all")
+            self.store.folders.settle(owner)
+        documents, memory_of = self.store.writer.do(lambda connection: self._commit(connection, actor, name, args))
+        self.publish(memory_of)
+        self.control.wake()
+        return {"items": documents, "next": None} if args.get("to") == "children" else documents[0]
+
+    def _commit(
+        self, connection: sqlite3.Connection, actor: Actor, name: str, args: Mapping[str, Any]
+    ) -> tuple[list[JSON], frozenset[str]]:
+        now = self.now()
+        world = SqlWorld(connection, now)
+        wanted = dict(args)
+        base = wanted.pop("base", None) if name == "memory_write" else None
+        changes = acts.build(name, wanted, actor, world, reserve=lambda: meta.bump(connection, "handoffs"))
+        if base is not None:
+            changes = [_from_base(change, base) for change in changes]
+        done = committing.commit(connection, actor, changes, now, asked=True, act=name, target=_target(changes))
+        refuse(done)
+        after = SqlWorld(connection, now)
+        return [
+            written_doc(change, verdict, after, actor)
+            for change, verdict in zip(changes, done.folded.verdicts, strict=True)
+        ], done.memory_of
+
+    def commit(
+        self, actor: Actor, changes: list[Change], *, act: str, target: str,
+        also: Callable[[sqlite3.Connection], None] = lambda _connection: None,
+    ) -> committing.Committed:  # fmt: skip
+        """A change set in an operator's name, with `also` in the same transaction. Raises Refused, and writes nothing,
+        when any change is refused."""
+        for owner in {change.agent for change in changes if isinstance(change, WriteMemory)}:
+            self.store.folders.settle(owner)
+
+        def work(connection: sqlite3.Connection) -> committing.Committed:
+            done = committing.commit(connection, actor, changes, self.now(), act=act, target=target)
+            refuse(done)
+            also(connection)
+            return done
+
+        done = self.store.writer.do(work)
+        self.publish(done.memory_of)
+        self.control.wake()
+        return done
+
+    def publish(self, agents: frozenset[str]) -> None:
+        """Bring memory files up to what the store has."""
+        for agent in agents:
+            self.store.folders.settle(agent)
+
+    def memory_head(self, agent: str, path: str) -> JSON:
+        """The document of a memory file as it stands now."""
+        document = SqlWorld(self.store.reader(), self.now()).document(agent, path)
+        if document is None:
+            raise NotFound(f"{agent} has no memory file {path!r}")
+        return memory_doc(document)
+
+
+def refuse(done: committing.Committed) -> None:
+    """Raise what stands against a change set, of the kind of its first refusal."""
+    refused = [verdict for verdict in done.folded.verdicts if verdict.decision == "refused"]
+    if refused:
+        raise KINDS[refused[0].kind]("; ".join(verdict.reason for verdict in refused))
+
+
+def _from_base(change: Change, base: Any) -> Change:
+    """An edit of a copy is merged from the revision that the copy was made of."""
+    if isinstance(base, bool) or not isinstance(base, int) or base < 0:
+        raise BadInput(f"base: a revision's number is expected, not {base!r:.40}")
+    return dataclasses.replace(change, base=base) if isinstance(change, WriteMemory) else change
+
+
+def _target(changes: list[Change]) -> str:
+    from swarmd.core.changes import target_of
+
+    return ", ".join(target_of(change) for change in changes[:5])

@@ -1,0 +1,78 @@
+"""What an act needs of a running daemon; where there is none, `NoDaemon` says so or does what can be done."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from swarmd.errors import Failed
+from swarmd.places import Places
+from swarmd.store import sessions
+from swarmd.store.store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWish:
+    """`swarmd run`: which agent, by whom, and how."""
+
+    agent: str
+    by: str
+    mode: str = "commit"
+    text: str | None = None
+    file_text: str | None = None
+    file_path: str | None = None
+    force: bool = False
+
+
+class Control(Protocol):
+    """The daemon, as acts see it. Called from a thread that is not the loop's."""
+
+    def cancel(self, session: int, reason: str) -> None:
+        """End a queued or running session as cancelled, and wait until its processes are dead."""
+        ...
+
+    def run(self, wish: RunWish) -> int:
+        """Run an agent now and wait for its end; the session's id. Raises Busy when the agent runs."""
+        ...
+
+    def reload(self, *, allow_empty: bool, by: str) -> Mapping[str, Any]:
+        """Look at the agent files now."""
+        ...
+
+    def wake(self) -> None:
+        """Something has changed that may let a session start, or stop one from it."""
+        ...
+
+
+class NoDaemon:
+    """A process that holds the lock for one act only."""
+
+    def __init__(self, store: Store, places: Places, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._places = places
+        self._now = now
+
+    def cancel(self, session: int, reason: str) -> None:
+        """A queued session can be ended; none runs, since there is no daemon."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            sessions.end(connection, session, outcome="cancelled", reason=reason, now=self._now())
+
+        self._store.writer.do(work)
+
+    def run(self, wish: RunWish) -> int:
+        """Not here: a daemon without schedules is started for it."""
+        raise Failed("no daemon runs")
+
+    def reload(self, *, allow_empty: bool, by: str) -> Mapping[str, Any]:
+        """Look at the agent files now."""
+        from swarmd.service.loading import Loader
+
+        loaded = Loader(self._places, self._store).look(allow_empty=allow_empty, by=by)
+        return loaded.as_json() if loaded is not None else {}
+
+    def wake(self) -> None:
+        """Nothing sleeps."""

@@ -1,0 +1,165 @@
+"""The operator's ways to the service: reading the store directly, the operator socket, or acting under the lock."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from swarmd.core.world import Actor
+from swarmd.errors import KINDS, Failed, NotFound, StoreUnusable
+from swarmd.places import Places
+from swarmd.service import freshness
+from swarmd.service.caller import this_operator
+from swarmd.service.reading import read
+from swarmd.service.view import JSON, View
+from swarmd.store import opening
+from swarmd.store.world import SqlWorld
+
+SOCKET = "operator.sock"
+KEY = "operator.key"
+LOCK_SECONDS = 30.0
+ANSWER_BYTES = 256 * 2**20
+
+
+def utc_now() -> datetime:
+    """The wall clock."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Reads the store by itself."""
+
+    connection: sqlite3.Connection
+    places: Places
+
+    def call(self, name: str, args: Mapping[str, Any], as_agent: str | None = None) -> JSON:
+        """A read's document."""
+        world = SqlWorld(self.connection, utc_now())
+        operator = this_operator(as_agent)
+        # Without --as the tree is not asked for: it is the dearest thing to read.
+        actor = operator.actor(world.tree) if as_agent else Actor(by=operator.by)
+        return read(View(connection=self.connection, world=world, actor=actor, places=self.places), name, args)
+
+
+def open_reader(places: Places) -> Reader:
+    """A reader. Where no daemon runs, agent files that have changed are loaded first, so that what is shown is what
+    the next daemon will do. Raises PermissionError where the store may not be read."""
+    connection: sqlite3.Connection | None = None
+    try:
+        connection = opening.connect_reading(places.state)
+        stale = freshness.is_stale(connection, places)
+    except (NotFound, StoreUnusable):
+        if not _may_make(places):
+            raise
+        stale = True
+    if stale and not opening.is_locked(places.state) and os.access(places.state.parent, os.W_OK):
+        if connection is not None:
+            connection.close()
+        _load(places)
+        connection = opening.connect_reading(places.state)
+    assert connection is not None
+    return Reader(connection=connection, places=places)
+
+
+def _may_make(places: Places) -> bool:
+    """Whether a store may be made or migrated for a reader: its folder is there, and nobody else is at it."""
+    return places.state.is_dir() and os.access(places.state, os.W_OK) and not opening.is_locked(places.state)
+
+
+def _load(places: Places) -> None:
+    with open_local(places, None) as local:
+        local.reload_if_stale()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketClient:
+    """Speaks to the daemon at its operator socket."""
+
+    path: Path
+    secret: str
+
+    def call(self, name: str, args: Mapping[str, Any], as_agent: str | None = None) -> JSON:
+        """The call's document. Raises ConnectionError when no daemon answers, else as the service does."""
+        message = {"secret": self.secret, "call": name, "args": dict(args), "as": as_agent}
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+            peer.connect(str(self.path))
+            peer.sendall(json.dumps(message, ensure_ascii=True).encode() + b"\n")
+            with peer.makefile("rb") as answers:
+                line = answers.readline(ANSWER_BYTES)
+        if not line.endswith(b"\n"):
+            raise Failed("the daemon ended before it answered; swarmd log shows what it had done")
+        reply = json.loads(line)
+        if reply.get("error") is not None:
+            raise KINDS.get(reply.get("kind", ""), Failed)(reply["error"])
+        return reply.get("value")
+
+
+def socket_client(places: Places) -> SocketClient:
+    """The way to the daemon. Raises ConnectionError when there is none, PermissionError when it may not be used."""
+    path = places.runtime / SOCKET
+    if not path.exists():
+        raise ConnectionError(f"no daemon answers at {path}")
+    for folder in (places.runtime, places.state):
+        try:
+            return SocketClient(path=path, secret=(folder / KEY).read_text().strip())
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            if folder == places.state:
+                raise
+    raise ConnectionError(f"there is no operator.key in {places.runtime}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local:
+    """Acts in this process, which holds the lock."""
+
+    service: Any
+    loader_look: Any
+    as_agent: str | None
+
+    def call(self, name: str, args: Mapping[str, Any]) -> JSON:
+        """The call's document. Agent files that have changed are loaded first: authority is that of the tree now."""
+        if name != "reload":
+            self.reload_if_stale()
+        return self.service.call(this_operator(self.as_agent), name, args)
+
+    def reload_if_stale(self) -> None:
+        """Load agent files where they are not as they were at the last load."""
+        if freshness.is_stale(self.service.store.reader(), self.service.places):
+            self.loader_look()
+
+
+@contextmanager
+def open_local(places: Places, as_agent: str | None) -> Iterator[Local]:
+    """Act under the lock, when no daemon has it. Waits for other commands; raises StoreUnusable when a daemon came
+    meanwhile, NotFound where there is neither state nor agent files."""
+    from swarmd.runners.host import Host
+    from swarmd.service.acting import Service
+    from swarmd.service.control import NoDaemon
+    from swarmd.session.recovery import recover
+    from swarmd.store.store import open_store
+
+    if not places.state.exists() and not places.agents.is_dir():
+        raise NotFound(f"there is neither state in {places.state} nor agent files in {places.agents}; start with swarmd init")
+    store = open_store(places.state, utc_now, operator=this_operator().name, wait_seconds=LOCK_SECONDS)
+    try:
+        host = Host.here(state=str(places.state), runtime=str(places.runtime), agents=str(places.agents))
+        recover(store, host, utc_now())
+        control = NoDaemon(store, places, utc_now)
+
+        def look() -> None:
+            control.reload(allow_empty=False, by="system")
+
+        yield Local(service=Service(store, places, control, utc_now), loader_look=look, as_agent=as_agent)
+    finally:
+        store.close()

@@ -1,0 +1,67 @@
+"""`swarmd prompt`: exactly what a session of that trigger and time would be given, for free."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from swarmd.core.agent import Agent
+from swarmd.core.prompt import assemble
+from swarmd.core.snapshot import Prompt, Snapshot, Trigger
+from swarmd.errors import BadInput, NotFound
+from swarmd.service.view import JSON, Args, View, moment
+from swarmd.session.tokens import TokenCounter
+from swarmd.store.snapshots import snapshot
+
+TRIGGERS = ("cron", "every", "at", "handoff", "reply", "report", "after", "path", "manual", "retry", "catch_up")
+
+
+def prompt(view: View, args: Args) -> JSON:
+    """The prompt as JSON: system, user, tokens, sections."""
+    return assembled(view, args)[1].as_json()
+
+
+def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
+    """The snapshot and prompt that a call asks for."""
+    name = view.agent(args)
+    agent = definition(view, name, args)
+    trigger = args.get("trigger") or _usual(agent)
+    if trigger not in TRIGGERS:
+        raise BadInput(f"trigger: {trigger!r:.40} is none of {', '.join(TRIGGERS)}")
+    at = moment(args, "at") or view.now
+    seen = snapshot(view.connection, agent, Trigger(kind=trigger), at)
+    counter = TokenCounter(None, os.environ, lambda _warning: None)
+    return seen, assemble(seen, counter.count)
+
+
+def _usual(agent: Agent) -> str:
+    when = agent.when
+    if when.cron is not None:
+        return "cron"
+    return "every" if when.every_seconds is not None else "at" if when.at is not None else "manual"
+
+
+def definition(view: View, name: str, args: Mapping[str, Any]) -> Agent:
+    """The definition in force, or that of the edited file which the call gives."""
+    text = args.get("file_text")
+    if text is not None:
+        return from_file(view, name, text, args.get("file_path"))
+    agent = view.tree.agent(name)
+    if agent is None:
+        raise NotFound(f"the agent {name!r} is not in force")
+    return agent
+
+
+def from_file(view: View, name: str, text: str, path: str | None) -> Agent:
+    """An edited file's definition. Raises BadInput with every problem of the file."""
+    import time
+
+    from swarmd.config.files import Guard
+    from swarmd.config.settings import read_settings
+    from swarmd.service.loading import edited, kinds, rules_of
+
+    runner_kinds = kinds()
+    settings = read_settings(view.places.config, kinds=runner_kinds, guard=Guard(uid=os.geteuid()),
+                             now_ns=time.time_ns())  # fmt: skip
+    return edited(view.places, name, text, path, rules_of(view.places, runner_kinds), settings)

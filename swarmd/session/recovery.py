@@ -1,0 +1,81 @@
+"""Sessions that were lost with the daemon: found at start, their processes ended, their drafts kept."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import datetime
+from pathlib import Path
+
+from swarmd.core.changes import Change
+from swarmd.core.wire import MemoryTree
+from swarmd.runners.host import Host
+from swarmd.runners.leftovers import kill_leftovers
+from swarmd.runners.memory_copy import read_memory
+from swarmd.runners.workspace import clear, places
+from swarmd.session import journal
+from swarmd.store import audit, queries, sessions
+from swarmd.store.store import Store
+from swarmd.store.trees import tree_of
+from swarmd.store.world import SqlWorld
+
+REASON = "the daemon died while it ran"
+
+
+def recover(store: Store, host: Host, now: datetime) -> list[int]:
+    """End what a daemon that died has left running, and what an operator's run had only queued. Returns the lost."""
+    lost = []
+    for row in queries.live(store.reader()):
+        if row["state"] == "running":
+            _end_lost(store, host, row, now)
+            lost.append(row["id"])
+        elif row["trigger"] == "manual" or row["mode"] != "commit":
+            store.writer.do(lambda connection, id=row["id"]: sessions.end(
+                connection, id, outcome="cancelled", reason="the daemon stopped before it started", now=now
+            ))  # fmt: skip
+    return lost
+
+
+def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
+    where = places(host, str(row["id"]))
+    kill_leftovers(where.socket)
+    changes = _left(store, host, row, now) if row["mode"] == "commit" else []
+    _write(store, row, changes, now)
+    clear(where)
+
+
+def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
+    def work(connection: sqlite3.Connection) -> None:
+        agent = tree_of(connection).agent(row["agent"])
+        sessions.end(connection, row["id"], outcome="lost", reason=REASON, now=now,
+                     limits=agent.limits if agent is not None else None, draft=changes)  # fmt: skip
+        audit.write(connection, at=now, by="system", act="session_end", target=row["agent"],
+                    detail={"outcome": "lost"}, session=row["id"])  # fmt: skip
+
+    store.writer.do(work)
+
+
+def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> list[Change]:
+    """What the session had staged when it was lost, with the difference that its memory copy makes."""
+    folder = Path(host.sessions_dir) / str(row["id"])
+    changes, bases = journal.read(folder, row["checkpoints"])
+    shown = json.loads(row["base"])["memory"] if row["base"] else {}
+    known: journal.Bases = bases if bases is not None else {path: (rev, None) for path, rev in shown.items()}
+    base = _base_tree(SqlWorld(store.reader(), now), row["agent"], known)
+    copy = folder / "memory"
+    if not copy.is_dir():
+        return changes
+    memory, problems = read_memory(str(copy), base, ("archive/**",))
+    if memory is None or problems:
+        return changes
+    return [*changes, *journal.differences(row["agent"], base, memory, known)]
+
+
+def _base_tree(world: SqlWorld, agent: str, bases: journal.Bases) -> MemoryTree:
+    files: dict[str, bytes] = {}
+    for path, (rev, hash) in bases.items():
+        data = world.blob(hash) if hash is not None else world.revision(agent, path, rev)
+        if data is not None:
+            files[path] = data
+    return MemoryTree.of(files)
+

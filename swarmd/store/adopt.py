@@ -1,0 +1,338 @@
+"""Adoption: what people did to the published files becomes revisions, merged with what was committed meanwhile."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from swarmd.core.ancestry import Known, base_of, removed_lines
+from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, tree_problems
+from swarmd.core.merge import Merged, merge
+from swarmd.core.staging import Conflict
+from swarmd.core.world import Document, agent_of
+from swarmd.store import marks, memory
+from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
+from swarmd.store.marks import Mark
+from swarmd.store.shelf import Shelf
+from swarmd.store.stable import File, Unfit
+
+BASES = 8
+"""How many of the last revisions a person's text may have been made from."""
+GONE_SECONDS = 0.3
+"""A name is asked for again before its absence counts: editors rename a file away before they write it anew."""
+TRIES = 10
+
+
+class HeadMoved(Exception):
+    """Somebody committed while a merge was made: make it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted:
+    """A person's edit that became revision `rev`; `head` is what the file is to be now.
+
+    `removed` are lines that the file's last agent had added and that the edit takes away; `conflicts` counts pieces of
+    what was committed meanwhile that had to stand aside.
+    """
+
+    agent: str
+    path: str
+    rev: int
+    head: int
+    by: str
+    deleted: bool = False
+    conflicts: int = 0
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Look:
+    """What has become of an agent's files since they were last looked at."""
+
+    edited: dict[str, File] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    published: list[tuple[str, int, str]] = field(default_factory=list)
+    """Files that hold what they were to hold, and are not yet marked so: path, revision, digest."""
+    lost: list[str] = field(default_factory=list)
+    """Files that went with their whole folder: to be written again."""
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The revisions that a person's text makes, over the head that they were planned for."""
+
+    over: int
+    documents: tuple[tuple[Document, int], ...]
+    conflicts: tuple[Conflict, ...]
+    conflicts_by: str
+    adopted: Adopted
+
+
+def adopt(shelf: Shelf, agent: str, unsure: Collection[str] = ()) -> list[Adopted]:
+    """Take in every edit. For paths in `unsure` it is not known what the file last held: the nearest base counts."""
+    try:
+        with shelf.folder(agent) as folder:
+            adopted = finish_swaps(shelf, agent, folder)
+            known, raised = _marks_and_raised(shelf, agent)
+            look = look_at(folder, known, shelf)
+            shelf.raise_problems("memory", agent, look.problems, raised)
+    except OSError as error:
+        _, raised = _marks_and_raised(shelf, agent)
+        shelf.raise_problems("memory", agent, {"": f"its folder cannot be read: {error.strerror}"}, raised)
+        return []
+    adopted += [item for path in look.gone if (item := _adopt_gone(shelf, agent, path)) is not None]
+    if look.published or look.lost:
+        shelf.writer.do(lambda c: _mark_all(c, agent, look), durable=False)
+    for path, file in look.edited.items():
+        mark = known.get(path)
+        seen = None if mark is None or path in unsure else mark
+        item = take(shelf, agent, path, file, seen, None)
+        adopted += [item] if item is not None else []
+    return adopted
+
+
+def finish_swaps(shelf: Shelf, agent: str, folder: Folder) -> list[Adopted]:
+    """Use up every leftover of a swap that did not come to its end; what else is there is rubbish."""
+    names = folder.leftovers()
+    if not names:
+        return []
+    names = folder.mend(names)
+    known, _ = _marks_and_raised(shelf, agent)
+    under_way = {swap_name(mark.swap): mark for mark in known.values() if mark.swap and mark.phase == "todo"}
+    adopted = []
+    for name in names:
+        mark = under_way.get(name)
+        if mark is None:
+            folder.discard(name)
+        else:
+            item = use_up(shelf, agent, folder, mark, exchanged=False)
+            adopted += [item] if item is not None else []
+    return adopted
+
+
+def use_up(shelf: Shelf, agent: str, folder: Folder, mark: Mark, *, exchanged: bool) -> Adopted | None:
+    """Look at what came out of a swap, mark it as done, and delete it.
+
+    Not `exchanged`: a leftover that holds what was to be published shows that the swap was not done. (Or the person
+    had saved that very text: then the live file tells, and nothing is lost either.)
+    """
+    name = swap_name(mark.swap)
+    came = folder.leftover(name, mark.path)
+    adopted = None
+    if not exchanged and isinstance(came, File) and came.digest == mark.swap_hash:
+        folder.discard(name)
+        return None
+    if isinstance(came, Unfit):
+        folder.quarantine(name, mark.path)
+    elif came is not None and came.digest not in (mark.seen_hash, mark.swap_hash):
+        adopted = take(shelf, agent, mark.path, came, mark, mark)
+        folder.discard(name)
+        return adopted
+    rev, hash_ = mark.swap_rev or 0, mark.swap_hash
+    shelf.writer.do(lambda c: marks.seen(c, agent, mark.path, rev, hash_), durable=False)
+    folder.discard(name)
+    return adopted
+
+
+def swap_name(swap: int | None) -> str:
+    """The leftover's name."""
+    return f"{swap or 0:016x}"
+
+
+def look_at(folder: Folder, known: Mapping[str, Mark], shelf: Shelf) -> Look:
+    """Compare the folder with what it last held."""
+    look = Look()
+    look.problems |= {
+        f"{PRIVATE}/{QUARANTINE}/{name}": "what was saved there could not be taken: see what is in it, then delete it"
+        for name in folder.quarantined()
+    }
+    if not folder.exists:
+        look.lost = [path for path, mark in known.items() if mark.seen_hash is not None]
+        return look
+    listing = folder.listing(known)
+    look.problems |= listing.unfit
+    here = _look_at_files(folder, listing, known, look)
+    missing = [path for path, mark in known.items() if mark.seen_hash is not None and path not in here]
+    if listing.whole:
+        _look_at_missing(folder, listing, [path for path in missing if not _within(path, listing.unfit)], look, shelf)
+    _refuse_edits(look, known)
+    return look
+
+
+def _look_at_files(folder: Folder, listing: Listing, known: Mapping[str, Mark], look: Look) -> set[str]:
+    here: set[str] = set()
+    total = 0
+    for path in sorted(listing.files):
+        found = folder.read(path)
+        if found is None:
+            continue
+        here.add(path)
+        if isinstance(found, Unfit):
+            look.problems[path] = found.why
+            continue
+        mark = known.get(path)
+        total += len(found.data)
+        if mark is not None and found.digest == mark.seen_hash:
+            continue
+        if mark is not None and found.digest == mark.hash:
+            look.published.append((path, mark.rev, found.digest))
+        elif mark is not None and mark.phase == "todo" and found.digest == mark.swap_hash:
+            look.published.append((path, mark.swap_rev or 0, found.digest))
+        elif total > FOLDER_BYTES:
+            look.problems[path] = f"with it the folder has more than {FOLDER_BYTES} bytes: it is not taken"
+        else:
+            look.edited[path] = found
+    return here
+
+
+def _look_at_missing(folder: Folder, listing: Listing, missing: list[str], look: Look, shelf: Shelf) -> None:
+    if not missing:
+        return
+    shelf.disk.sleep(GONE_SECONDS)
+    for path in missing:
+        if path in listing.folders and not folder.remove_empty_folder(path):
+            if path == FIRST_FILE:
+                look.problems[path] = "it is a folder: move that away"
+            else:
+                look.gone.append(path)
+        elif folder.is_gone(path):
+            look.gone.append(path)
+
+
+def _refuse_edits(look: Look, known: Mapping[str, Mark]) -> None:
+    """Leave out new files whose names cannot stand beside the others."""
+    names = {path for path, mark in known.items() if mark.hash is not None} - set(look.gone)
+    new = sorted(set(look.edited) - names)
+    if not tree_problems([*names, *new]):
+        return
+    for path in new:
+        if problems := tree_problems([*names, path]):
+            look.problems[path] = problems[0]
+            del look.edited[path]
+        else:
+            names.add(path)
+
+
+def _within(path: str, folders: Collection[str]) -> bool:
+    parts = path.split("/")
+    return any("/".join(parts[:count]) in folders for count in range(1, len(parts) + 1))
+
+
+def _marks_and_raised(shelf: Shelf, agent: str) -> tuple[dict[str, Mark], dict[str, str]]:
+    return shelf.writer.do(
+        lambda c: (marks.marks(c, agent), marks.raised(c, f"memory:{agent}:")), durable=False
+    )
+
+
+def _mark_all(connection: sqlite3.Connection, agent: str, look: Look) -> None:
+    for path, rev, hash_ in look.published:
+        marks.seen(connection, agent, path, rev, hash_)
+    for path in look.lost:
+        marks.seen(connection, agent, path, 0, None)
+
+
+def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
+    """A file is gone: a person's deletion, unless it is the first file or was changed since it was published."""
+    by = shelf.person(None)
+
+    def work(connection: sqlite3.Connection) -> Adopted | None:
+        head = memory.head(connection, agent, path)
+        mark = marks.mark(connection, agent, path)
+        if head is None or mark is None or path == FIRST_FILE or mark.hash != mark.seen_hash:
+            marks.seen(connection, agent, path, 0, None)
+            return None
+        document = Document(agent=agent, path=path, rev=head.rev + 1, data=None, at=shelf.clock(), by=by)
+        memory.add_revision(connection, document, head.rev, "adopt")
+        marks.seen(connection, agent, path, document.rev, None)
+        return Adopted(agent=agent, path=path, rev=document.rev, head=document.rev, by=by, deleted=True)
+
+    return shelf.writer.do(work)
+
+
+def take(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None, swapped: Mark | None) -> Adopted | None:
+    """Make a person's text a revision, and merge it with the head.
+
+    `seen` tells what the file held before; `swapped`: the text came out of this swap, and the file holds what was
+    swapped in; else the file holds the text. Durable, since the next swap takes the only other copy away.
+    """
+    for _ in range(TRIES):
+        plan = _plan(shelf, agent, path, file, seen)
+        try:
+            return shelf.writer.do(lambda c, plan=plan: _apply(c, agent, path, file, plan, swapped))  # type: ignore[misc]
+        except HeadMoved:
+            continue
+    raise HeadMoved(f"{path}: the head moves faster than it can be merged")
+
+
+def _apply(
+    connection: sqlite3.Connection, agent: str, path: str, file: File, plan: _Plan | None, swapped: Mark | None
+) -> Adopted | None:
+    mark = marks.mark(connection, agent, path)
+    rev = mark.rev if mark is not None else 0
+    if plan is not None:
+        if rev != plan.over:
+            raise HeadMoved
+        for document, parent in plan.documents:
+            memory.add_revision(connection, document, parent, "adopt" if document.rev == plan.adopted.rev else "merge")
+        at = plan.documents[0][0].at
+        for conflict in plan.conflicts:
+            session = memory.session_of(plan.conflicts_by)
+            memory.add_conflict(connection, agent, conflict, session, plan.conflicts_by, at)
+        rev = plan.adopted.rev
+    elif mark is None or mark.hash != file.digest:
+        raise HeadMoved
+    if swapped is not None:
+        marks.seen(connection, agent, path, swapped.swap_rev or 0, swapped.swap_hash)
+    else:
+        marks.seen(connection, agent, path, rev, file.digest)
+    return plan.adopted if plan is not None else None
+
+
+def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) -> _Plan | None:
+    """What a person's text makes of the head; None: it is the head's text. Merging is done outside of transactions."""
+    head, bases, last = shelf.writer.do(lambda c: _ancestors(c, agent, path, seen), durable=False)
+    if head is not None and head.data == file.data:
+        return None
+    base = base_of(file.data, bases, last)
+    over = head.rev if head is not None else 0
+    by, at = shelf.person(file.uid), shelf.clock()
+    first = Document(agent=agent, path=path, rev=over + 1, data=file.data, at=at, by=by)
+    documents = [(first, base.rev if base is not None else 0)]
+    merged = Merged(data=file.data)
+    if head is not None and head.data is not None:
+        merged = merge(base.data if base is not None else b"", head.data, file.data)
+    if merged.data != file.data:
+        second = Document(agent=agent, path=path, rev=over + 2, data=merged.data, at=at, by=by)
+        documents.append((second, over + 1))
+    conflicts = tuple(
+        Conflict(path=path, line=piece.line, ours=piece.ours, theirs=piece.theirs) for piece in merged.conflicts
+    )
+    adopted = Adopted(
+        agent=agent, path=path, rev=over + 1, head=documents[-1][0].rev, by=by, conflicts=len(conflicts),
+        removed=_removed(head, merged.data, last),
+    )  # fmt: skip
+    return _Plan(
+        over=over, documents=tuple(documents), conflicts=conflicts, conflicts_by=head.by if head is not None else by,
+        adopted=adopted,
+    )  # fmt: skip
+
+
+def _removed(head: Document | None, text: bytes, last: list[Known]) -> tuple[str, ...]:
+    if head is None or head.data is None or agent_of(head.by) is None:
+        return ()
+    before = next((known.data for known in last if known.rev < head.rev), b"")
+    return removed_lines(text, head.data, before)
+
+
+def _ancestors(
+    connection: sqlite3.Connection, agent: str, path: str, seen: Mark | None
+) -> tuple[Document | None, Known | None, list[Known]]:
+    head = memory.head(connection, agent, path)
+    last = [Known(rev=rev, data=data) for rev, data in memory.last_revisions(connection, agent, path, BASES)]
+    known = None
+    if seen is not None and seen.seen_hash is not None:
+        row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (seen.seen_hash,)).fetchone()
+        known = None if row is None else Known(rev=seen.seen_rev, data=bytes(row[0]))
+    return head, known, last

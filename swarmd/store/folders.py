@@ -1,0 +1,142 @@
+"""The memory folders of all agents: adopt what people edit, publish what is committed, recover after whatever happened.
+
+Calls block, for files and for the writer's thread. Calls for one agent follow one another; different agents go on side
+by side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from swarmd.core.wire import MemoryTree
+from swarmd.store import marks, memory
+from swarmd.store.adopt import Adopted, adopt
+from swarmd.store.database import Writer
+from swarmd.store.disk import Disk, boot_id
+from swarmd.store.publish import publish
+from swarmd.store.recover import BOOT, revalidate
+from swarmd.store.shelf import Shelf
+
+ROUNDS = 20
+"""How often a person may come in between before the rest is left to the next call."""
+
+
+class MemoryFolders:
+    """`ROOT/AGENT/PATH`, the published copy of the store's memory. Whoever makes one holds the store's lock."""
+
+    def __init__(
+        self,
+        root: Path,
+        writer: Writer,
+        clock: Callable[[], datetime],
+        operator: str,
+        *,
+        disk: Disk | None = None,
+        boot: Callable[[], str] = boot_id,
+    ) -> None:
+        self._shelf = Shelf(root=root, writer=writer, clock=clock, operator=operator, disk=disk or Disk())
+        self._boot = boot
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._locks_lock = threading.Lock()
+        self._recovering = threading.RLock()
+        self._recovered = False
+
+    def adopt(self, agent: str) -> list[Adopted]:
+        """Take in what people have done to the files; what may not be taken raises attention."""
+        self.recover()
+        with self._alone(agent):
+            return adopt(self._shelf, agent)
+
+    def publish(self, agent: str) -> list[Adopted]:
+        """Bring the files to the heads as far as nobody comes in between; the answer: what was saved at that instant."""
+        self.recover()
+        with self._alone(agent):
+            return publish(self._shelf, agent)[1]
+
+    def settle(self, agent: str) -> list[Adopted]:
+        """Adopt and publish until nothing is pending that could be done: before a snapshot, and around a commit."""
+        self.recover()
+        with self._alone(agent):
+            return self._settle(agent)
+
+    def checkpoint(self) -> int:
+        """Make all finished swaps durable with one flush; the number of them."""
+        self.recover()
+        writer = self._shelf.writer
+        swaps = writer.do(marks.done_swaps, durable=False)
+        if not swaps:
+            return 0
+        with contextlib.suppress(FileNotFoundError):
+            fd = os.open(self._shelf.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._shelf.disk.sync(fd)
+            finally:
+                os.close(fd)
+        writer.do(lambda c: marks.forget_swaps(c, swaps), durable=False)
+        return len(swaps)
+
+    def recover(self) -> list[Adopted]:
+        """Bring all folders to rights, once a process; every other call does it first. It may be repeated."""
+        if self._recovered:
+            return []
+        with self._recovering:
+            if self._recovered:
+                return []
+            adopted = self._recover()
+            self._recovered = True
+        return adopted
+
+    def working_tree(self, agent: str) -> MemoryTree:
+        """The agent's files as the store has them."""
+        documents = self._shelf.writer.do(lambda c: memory.heads(c, agent), durable=False)
+        return MemoryTree.of({d.path: d.data for d in documents if d.data is not None})
+
+    def _recover(self) -> list[Adopted]:
+        writer, boot = self._shelf.writer, self._boot()
+        adopted: list[Adopted] = []
+        if writer.do(lambda c: marks.meta(c, BOOT), durable=False) == boot:
+            agents = {*writer.do(marks.agents_to_publish, durable=False), *self._with_leftovers()}
+            for agent in sorted(agents):
+                with self._alone(agent):
+                    adopted += self._settle(agent)
+            return adopted
+        for agent in writer.do(marks.agents_with_memory, durable=False):
+            with self._alone(agent):
+                unsure = revalidate(self._shelf, agent)
+                adopted += adopt(self._shelf, agent, unsure)
+                adopted += self._settle(agent)
+        writer.do(lambda c: marks.set_meta(c, BOOT, boot))
+        return adopted
+
+    def _settle(self, agent: str) -> list[Adopted]:
+        adopted: list[Adopted] = []
+        for _ in range(ROUNDS):
+            adopted += adopt(self._shelf, agent)
+            again, displaced = publish(self._shelf, agent)
+            adopted += displaced
+            if not again:
+                break
+        return adopted
+
+    def _with_leftovers(self) -> Iterator[str]:
+        try:
+            names = sorted(os.listdir(self._shelf.root))
+        except FileNotFoundError:
+            return
+        for name in names:
+            with contextlib.suppress(OSError), self._shelf.folder(name) as folder:
+                if folder.leftovers():
+                    yield name
+
+    @contextlib.contextmanager
+    def _alone(self, agent: str) -> Iterator[None]:
+        with self._locks_lock:
+            lock = self._locks[agent]
+        with lock:
+            yield

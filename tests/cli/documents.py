@@ -1,0 +1,85 @@
+"""A sample of every document, with texts that are hard to print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+AT = "2026-11-30T09:00:00.000000Z"
+NASTY = "\x1b[31mred\x1b[0m\u202e\r\n$(x)\x07"
+Document = dict[str, Any]
+
+
+def listing(*rows: Document) -> Document:
+    return {"items": list(rows), "next": None}
+
+
+AGENT = {
+    "name": "studio", "parent": None, "enabled": True, "paused": False, "problem": None, "schedule": "0 * * * *",
+    "timezone": "UTC", "next": AT, "running": None, "last_session": 7, "last_outcome": "committed", "open_handoffs": 2,
+}  # fmt: skip
+KEY = {"agent": "studio", "key": "status", "value": "POLISH", "version": 3, "updated": AT, "by": "studio#7"}
+HANDOFF = {
+    "id": 7, "sender": "operator", "receiver": "studio", "text": f"do it\nwell {NASTY}", "priority": "normal",
+    "status": "open", "created": AT, "due": None, "expires": None,
+    "thread": [{"at": AT, "by": "studio#7", "kind": "ask", "text": NASTY}], "cause": {"session": None, "handoff": None},
+    "depth": 1, "dedupe": None, "by": "operator:root",
+}  # fmt: skip
+CHANGE = {"act": "set_key", "target": "studio status", "before": None, "after": NASTY, "verdict": "done"}
+SESSION = {
+    "id": 7, "agent": "studio", "attempt": 1, "trigger": "cron", "slot": AT, "state": "ended", "outcome": "committed",
+    "reason": None, "queued": AT, "started": AT, "ended": AT, "by": "system", "exit": 0, "draft": None,
+    "changes": [CHANGE], "refusals": [], "superseded": [], "tokens_in": None, "tokens_out": None, "cache_read": None,
+    "usd": None,
+}  # fmt: skip
+SLOT = {"agent": "studio", "slot": AT, "last": AT, "count": 1, "decision": "skipped", "reason": "session 6 runs",
+        "session": None, "at": AT}  # fmt: skip
+REPORT = {"id": 1, "agent": "studio", "parent": None, "text": NASTY, "at": AT, "by": "studio#7"}
+MEMORY = {"agent": "studio", "path": "MEMORY.md", "rev": 2, "by": "studio#7", "at": AT, "bytes": 6, "conflicts": 0}
+LOG = {"session": 7, "output": f"hello\n{NASTY}\n", "done": True}
+CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "children": []}
+
+SAMPLES: dict[str, Document] = {
+    "status": {
+        "places": {"agents": "/a", "state": "/s", "runtime": "/r", "config": "/c"}, "daemon": {"running": True},
+        "agents": {"in_force": 2, "paused": 0, "problems": 0}, "running": {"running": 1, "queued": 0},
+        "attention": {"count": 0, "oldest": None, "kinds": {}},
+    },
+    "agent_list": listing(AGENT, {**AGENT, "name": "b", "problem": NASTY}),
+    "agent_tree": {"roots": [{**AGENT, "children": [CHILD, {**CHILD, "name": "z"}]}]},
+    "agent_show": {**AGENT, "definition": {"a": {}}, "text": f'system_prompt = "x"\n{NASTY}'},
+    "agent_history": listing({"at": AT, "what": "changed", "hash": "ab", "by": "operator:root"}),
+    "why": {"items": [SLOT], "next_fire": AT},
+    "log": listing(
+        {"at": AT, "kind": "session", "agent": "studio", "session": 7, "what": "committed", "by": "system", "changes": [CHANGE], "usd": 0.5},
+        {"kind": "slot", "what": "skipped", "by": "schedule", **SLOT},
+        {"at": AT, "kind": "act", "agent": None, "what": "pause", "target": "studio", "by": "operator:root"},
+    ),
+    "next": {"fires": [{"agent": "studio", "slot": AT, "start": AT, "local": "Mon 2026-11-30 09:00:00+00:00 UTC", "timezone": "UTC"}], "next": None},
+    "next_cron": {"fires": ["2026-11-29T09:00:00+00:00"]},
+    "ctx_list": listing(KEY, {**KEY, "key": "wide", "value": "\u6f22\u5b57 \U0001f680"}),
+    "ctx_get": KEY,
+    "ctx_history": listing({**KEY, "value": None}),
+    "handoff_list": listing(HANDOFF),
+    "handoff_show": HANDOFF,
+    "report_list": listing(REPORT),
+    "memory_list": listing({**MEMORY, "first_line": NASTY}),
+    "memory_show": {**MEMORY, "text": "notes\n", "base64": None},
+    "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),
+    "memory_diff": {"agent": "studio", "file": "MEMORY.md", "rev": 1, "other": 2, "diff": "-a\n+b"},
+    "memory_blame": {"agent": "studio", "file": "MEMORY.md", "lines": [{"line": 1, "text": NASTY, "rev": 2, "by": "studio#7", "at": AT}]},
+    "memory_conflicts": listing({"id": 1, "agent": "studio", "path": "MEMORY.md", "line": 3, "ours": NASTY, "theirs": "b", "at": AT}),
+    "session_list": listing(SESSION),
+    "session_show": SESSION,
+    "session_log": LOG,
+    "session_trace": {**listing({"act": "set_key", "target": "k", "shown_to": [{"session": 8, "agent": "b"}]}), "session": 7, "agent": "studio"},
+    "session_export": {"session": SESSION, "log": LOG},
+    "attention": listing({"id": "failing:studio", "kind": "failing", "agent": "studio", "since": AT, "text": NASTY, "next_step": "look"}),
+    "prompt": {"system": "S", "user": "U", "tokens": 2, "sections": [{"name": "keys", "tokens": 1, "left_out": 0}]},
+    "doctor": listing({"name": "disk", "ok": True, "text": "100 MiB are free"}),
+    "verify": {**listing(), "ok": True},
+    "check": {
+        **listing({"file": "a.toml", "line": 3, "column": None, "field": "parent", "text": "t", "found": None,
+                   "expected": None, "hint": None, "severity": "error", "message": "a.toml:3: parent: t"}),
+        "files": 1,
+    },
+}  # fmt: skip

@@ -1,0 +1,135 @@
+"""Which memory paths and sizes are right, and what globs cover."""
+
+import pytest
+
+from swarmd.core.memory import (
+    FIRST_FILE_BYTES,
+    FOLDER_BYTES,
+    FOLDER_FILES,
+    appended,
+    file_limit,
+    matches,
+    path_problem,
+    size_problems,
+    tree_problems,
+)
+
+GOOD = [
+    "MEMORY.md",
+    "notes",
+    "a/b/c/d",
+    "people/Ann Smith.md",
+    "people/René.md",
+    "日本語/記憶.md",
+    "a" * 100,
+    "-rf",
+    "~backup~",
+    "a..b",
+    "x.",
+    "back\\slash",
+    "emoji 👩‍👩‍👧",
+    "CON",
+]
+
+BAD = {
+    "": "may not be empty",
+    "/etc/passwd": "may not start or end with '/'",
+    "a/": "may not start or end with '/'",
+    "a//b": "nor hold '//'",
+    ".": "start with a dot",
+    "..": "start with a dot",
+    "../x": "start with a dot",
+    "a/../b": "start with a dot",
+    ".hidden": "start with a dot",
+    "a/.swp": "start with a dot",
+    "a/b/c/d/e": "up to 4 parts; this one has 5",
+    "a" * 101: "may have 100 bytes; this one has 101",
+    "é" * 51: "may have 100 bytes; this one has 102",
+    "a\0b": "control characters",
+    "a\nb": "control characters",
+    "a\x1b[31m": "control characters",
+    "a\x7fb": "control characters",
+    "a\x85b": "control characters",
+    "a\u2028b": "control characters",
+    "caf\udce9": "must be UTF-8",
+    "Rene\u0301.md": "composed form (NFC)",
+}
+
+
+@pytest.mark.parametrize("path", GOOD)
+def test_good_paths(path):
+    assert path_problem(path) is None
+
+
+@pytest.mark.parametrize(("path", "why"), BAD.items())
+def test_bad_paths(path, why):
+    problem = path_problem(path)
+    assert why in problem
+    assert problem.isprintable()
+    assert len(problem) < 300
+
+
+def test_paths_that_are_good_alone_and_not_together():
+    assert tree_problems(["MEMORY.md", "people/ann.md", "people/bob.md"]) == []
+    assert tree_problems(["MEMORY.md", "memory.md"]) == ["'memory.md' and 'MEMORY.md' differ only in case"]
+    assert tree_problems(["A/x", "a/y"]) == ["'a' and 'A' differ only in case"]
+    assert len(tree_problems(["straße", "STRASSE"])) == 1
+    assert len(tree_problems(["ﬁle", "file"])) == 1
+    assert tree_problems(["a", "a/b"]) == ["'a' is a file, so that 'a/b' cannot stand in it"]
+    assert tree_problems(["../x", ".y"]) == [path_problem("../x"), path_problem(".y")]
+
+
+def test_the_number_of_files_is_bounded():
+    names = [f"n{number}" for number in range(FOLDER_FILES + 1)]
+    assert tree_problems(names[1:]) == []
+    assert tree_problems(names) == ["a memory folder may have 1000 files; this one has 1001"]
+
+
+def test_sizes():
+    assert (file_limit("MEMORY.md"), file_limit("x/MEMORY.md")) == (FIRST_FILE_BYTES, FOLDER_BYTES)
+    assert size_problems([("MEMORY.md", FIRST_FILE_BYTES), ("x", FOLDER_BYTES - FIRST_FILE_BYTES)]) == []
+    assert size_problems([("MEMORY.md", FIRST_FILE_BYTES + 1)]) == [
+        "'MEMORY.md' may have 1048576 bytes; it has 1048577"
+    ]
+    assert size_problems([("x", FOLDER_BYTES), ("y", 1)]) == [
+        "a memory folder may have 16777216 bytes; it has 16777217"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "glob", "covered"),
+    [
+        ("policies/a.md", "policies/**", True),
+        ("policies/a/b.md", "policies/**", True),
+        ("policies", "policies/**", False),
+        ("policies2/a.md", "policies/**", False),
+        ("policies/a.md", "policies", True),
+        ("policies/a.md", "policies/", True),
+        ("a.md", "*.md", True),
+        ("a/b.md", "*.md", False),
+        ("a/b.md", "**/*.md", True),
+        ("b.md", "**/*.md", True),
+        ("a/b/c.md", "a/**/c.md", True),
+        ("a/c.md", "a/**/c.md", True),
+        ("a/b/c.md", "a/*", True),
+        ("abc", "a?c", True),
+        ("a/c", "a?c", False),
+        ("a\nb", "a*", True),
+        ("a.c", "a[.]c", False),
+        ("anything/at/all", "**", True),
+        ("x", "", False),
+    ],
+)
+def test_globs(path, glob, covered):
+    assert matches(path, [glob]) is covered
+    assert matches(path, ["nothing", glob]) is covered
+
+
+def test_no_globs_cover_nothing():
+    assert not matches("x", [])
+
+
+def test_appending_stands_on_lines_of_its_own():
+    assert appended(b"", b"a") == b"a\n"
+    assert appended(b"a", b"b\n") == b"a\nb\n"
+    assert appended(b"a\n", b"b") == b"a\nb\n"
