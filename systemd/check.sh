@@ -15,11 +15,12 @@ fi
 copies=$(mktemp -d)
 trap 'rm -rf "$copies"' EXIT
 
-# The program is not installed where the units expect it, and that one complaint must not hide others:
-# copies name an existing program in its place.
+# swarmd is not installed where the units expect it, nor is kill in every container, and these complaints must not
+# hide others: copies name an existing program in their place.
 copy() {
     mkdir -p "$(dirname "$copies/$1")"
-    sed -E 's,^ExecStart=\S+/bin/swarmd serve$,ExecStart=/bin/true,' "$1" >"$copies/$1"
+    sed -E -e 's,^ExecStart=\S+/bin/swarmd serve$,ExecStart=/bin/true,' \
+        -e 's,^ExecReload=/bin/kill ,ExecReload=/bin/true ,' "$1" >"$copies/$1"
     grep -q '^ExecStart=/bin/true$' "$copies/$1" || { echo "$1: ExecStart is not .../bin/swarmd serve" >&2; exit 1; }
 }
 
@@ -34,8 +35,8 @@ verify() {
 }
 
 copy swarmd.service
-# A user's manager wants to know where its runtime folder is; a build has none.
-export XDG_RUNTIME_DIR=$copies
+# Nothing of the person who calls counts: a user's manager would read their drop-ins, and wants a runtime folder.
+export HOME=$copies XDG_RUNTIME_DIR=$copies
 copy user/swarmd.service
 verify "$copies/swarmd.service"
 verify --user "$copies/user/swarmd.service"
@@ -44,4 +45,5 @@ if ! report=$(systemd-analyze security --offline=true --threshold="$threshold" -
     echo "$report" >&2
     exit 1
 fi
-echo "systemd units: ${report##*$'\n'}"
+last=${report##*$'\n'}
+echo "systemd units: taken; ${last#→ }"

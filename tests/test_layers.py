@@ -74,4 +74,6 @@ def test_every_layer_of_the_contract_exists_or_is_marked_as_to_come():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = [name for line in contracts[0]["layers"] for name in line.split(" | ")]
     modules = {path.stem for path in (ROOT / "swarmd").iterdir()}
-    assert [name for name in layers if name not in modules] == [name for name in layers if name.startswith("(")]
+    assert [name for name in layers if name not in modules] == [
+        name for name in layers if name.startswith("(")
+    ]

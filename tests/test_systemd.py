@@ -56,6 +56,10 @@ def test_the_system_units_places_are_those_of_the_program():
     assert found["RuntimeDirectoryMode"] == ["0750"]
 
 
+def test_agent_files_cannot_be_written_from_inside_the_system_unit():
+    assert settings_of("swarmd.service")["ReadOnlyPaths"] == [str(SYSTEM_AGENTS.parent)]
+
+
 def test_the_system_units_user_is_the_one_that_sysusers_makes():
     found = settings_of("swarmd.service")
     kind, user, *_ = (SYSTEMD / "swarmd.sysusers").read_text().splitlines()[-1].split()
@@ -97,13 +101,21 @@ class TestWithSystemdAnalyze:
 
     def test_a_wall_that_was_taken_down_is_found(self, copy):
         path = copy / "swarmd.service"
-        path.write_text(path.read_text().replace("NoNewPrivileges=yes\n", "").replace("ProtectHome=yes\n", ""))
+        path.write_text(
+            path.read_text().replace("NoNewPrivileges=yes\n", "").replace("ProtectHome=yes\n", "")
+        )
         assert check(copy).returncode == 1
 
 
 def test_without_systemd_analyze_the_check_says_that_it_was_skipped(tmp_path):
     for name in ("bash", "dirname"):
         (tmp_path / name).symlink_to(shutil.which(name))
-    ran = subprocess.run(["/bin/bash", SYSTEMD / "check.sh"], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["/bin/bash", SYSTEMD / "check.sh"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "skipped" in ran.stdout

@@ -98,51 +98,74 @@ class SessionClient:
             raise Refused(f"the session has ended, or its socket cannot be reached ({error})") from error
 
 
+class Doors(Protocol):
+    """The operator's ways to the store, as swarmd.service.operator has them."""
+
+    def open_reader(self, where: Places) -> Any:
+        """Reads the database itself. Raises PermissionError where that is not allowed."""
+        ...
+
+    def socket_client(self, where: Places) -> Any:
+        """Speaks to the daemon. Raises ConnectionError where none answers."""
+        ...
+
+    def open_local(self, where: Places, as_agent: str | None) -> Any:
+        """Acts under the store's lock, while no daemon has it; a context manager."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorClient:
     """Speaks for a person: reads the store itself where it may, and acts through whoever holds the store's lock."""
 
     options: Options
     environ: Mapping[str, str]
+    doors: Doors | None = None
 
     def call(self, name: str, args: Mapping[str, Any]) -> Any:
         """As Client."""
         where = places_of(self.options, self.environ)
+        doors = self.doors or _service()
         if name in READS:
-            return self._read(where, name, args)
-        value = self._act(where, name, args)
+            return self._read(doors, where, name, args)
+        value = self._act(doors, where, name, args)
         note_where(where)
         return value
 
-    def _read(self, where: Places, name: str, args: Mapping[str, Any]) -> Any:
-        from swarmd.service import operator
-
+    def _read(self, doors: Doors, where: Places, name: str, args: Mapping[str, Any]) -> Any:
+        as_agent = self.options.as_agent
         try:
-            return operator.open_reader(where).call(name, args, as_agent=self.options.as_agent)
+            return doors.open_reader(where).call(name, args, as_agent=as_agent)
         except PermissionError as denied:
             try:
-                return operator.socket_client(where).call(name, args, as_agent=self.options.as_agent)
+                return doors.socket_client(where).call(name, args, as_agent=as_agent)
             except ConnectionError:
-                raise StoreUnusable(
-                    f"{where.state}: you may not read the store ({denied.strerror or denied}), and no daemon answers "
-                    f"in {where.runtime}; ask its owner, or start the daemon"
-                ) from None
+                raise _shut("read", where, denied) from None
 
-    def _act(self, where: Places, name: str, args: Mapping[str, Any]) -> Any:
-        from swarmd.service import operator
-
+    def _act(self, doors: Doors, where: Places, name: str, args: Mapping[str, Any]) -> Any:
+        as_agent = self.options.as_agent
         try:
-            return operator.socket_client(where).call(name, args, as_agent=self.options.as_agent)
+            return doors.socket_client(where).call(name, args, as_agent=as_agent)
         except ConnectionError:
-            pass
+            pass  # no daemon: the lock is free, or open_local says who has it
         try:
-            with operator.open_local(where, self.options.as_agent) as local:
+            with doors.open_local(where, as_agent) as local:
                 return local.call(name, args)
         except PermissionError as denied:
-            raise StoreUnusable(
-                f"{where.state}: you may not write the store ({denied.strerror or denied}), and no daemon answers "
-                f"in {where.runtime}; ask its owner, or start the daemon"
-            ) from None
+            raise _shut("write", where, denied) from None
+
+
+def _service() -> Doors:
+    from swarmd.service import operator
+
+    return operator
+
+
+def _shut(what: str, where: Places, denied: PermissionError) -> StoreUnusable:
+    return StoreUnusable(
+        f"{where.state}: you may not {what} the store ({denied.strerror or denied}), and no daemon answers in "
+        f"{where.runtime}; ask its owner, or start the daemon"
+    )
 
 
 def note_where(where: Places) -> None:

@@ -138,7 +138,7 @@ def diff_file(invocation: Invocation, words: tuple[str, ...], agent: str | None,
     agent, revisions = split_agent(invocation, agent, words, ["REV", "REV"], optional=1)
     rev, other = [*(_revision(word) for word in revisions), None][:2]
     document = invocation.call("memory_diff", agent=agent, file=file, rev=rev, other=other)
-    invocation.show(document, lambda found: output.bare(str(found["diff"]).encode("utf-8", "surrogatepass")))
+    invocation.show(document, _diff)
 
 
 @memory.command("restore")
@@ -167,7 +167,7 @@ def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
 @memory.command("conflicts")
 @click.argument("words", nargs=-1, metavar="[AGENT]")
 @click.option("--take", nargs=2, type=(click.Choice(["ours", "theirs"]), _REVISION), metavar="SIDE N",
-              help="End conflict N: `ours` keeps the file as it is, `theirs` takes the agent's lines.")  # fmt: skip
+              help="End conflict N: `ours` puts the agent's lines into the file, `theirs` leaves the file as it is.")  # fmt: skip
 @agent_option
 @list_options
 @pass_invocation
@@ -202,6 +202,14 @@ def _agent_and_file(
     if files == [""]:
         raise BadInput("the file's name is empty")
     return agent, files[0] if files else FIRST_FILE
+
+
+def _diff(document: Mapping[str, Any]) -> None:
+    text = str(document["diff"])
+    if text:
+        output.bare((text.removesuffix("\n") + "\n").encode("utf-8", "surrogatepass"))
+    else:
+        output.note("these revisions hold the same text")
 
 
 def _revision(word: str) -> int:

@@ -11,7 +11,7 @@ from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, tree_problems
 from swarmd.core.merge import Merged, merge
 from swarmd.core.staging import Conflict
 from swarmd.core.world import Document, agent_of
-from swarmd.store import marks, memory
+from swarmd.store import documents, marks
 from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
 from swarmd.store.marks import Mark
 from swarmd.store.shelf import Shelf
@@ -238,13 +238,13 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
     by = shelf.person(None)
 
     def work(connection: sqlite3.Connection) -> Adopted | None:
-        head = memory.head(connection, agent, path)
+        head = documents.head(connection, agent, path)
         mark = marks.mark(connection, agent, path)
         if head is None or mark is None or path == FIRST_FILE or mark.hash != mark.seen_hash:
             marks.seen(connection, agent, path, 0, None)
             return None
         document = Document(agent=agent, path=path, rev=head.rev + 1, data=None, at=shelf.clock(), by=by)
-        memory.add_revision(connection, document, head.rev, "adopt")
+        documents.add_revision(connection, document, head.rev, "adopt")
         marks.seen(connection, agent, path, document.rev, None)
         return Adopted(agent=agent, path=path, rev=document.rev, head=document.rev, by=by, deleted=True)
 
@@ -275,11 +275,11 @@ def _apply(
         if rev != plan.over:
             raise HeadMoved
         for document, parent in plan.documents:
-            memory.add_revision(connection, document, parent, "adopt" if document.rev == plan.adopted.rev else "merge")
+            documents.add_revision(connection, document, parent, "adopt" if document.rev == plan.adopted.rev else "merge")
         at = plan.documents[0][0].at
         for conflict in plan.conflicts:
-            session = memory.session_of(plan.conflicts_by)
-            memory.add_conflict(connection, agent, conflict, session, plan.conflicts_by, at)
+            session = documents.session_of(plan.conflicts_by)
+            documents.add_conflict(connection, agent, conflict, session, plan.conflicts_by, at)
         rev = plan.adopted.rev
     elif mark is None or mark.hash != file.digest:
         raise HeadMoved
@@ -299,22 +299,22 @@ def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) ->
     over = head.rev if head is not None else 0
     by, at = shelf.person(file.uid), shelf.clock()
     first = Document(agent=agent, path=path, rev=over + 1, data=file.data, at=at, by=by)
-    documents = [(first, base.rev if base is not None else 0)]
+    revisions = [(first, base.rev if base is not None else 0)]
     merged = Merged(data=file.data)
     if head is not None and head.data is not None:
         merged = merge(base.data if base is not None else b"", head.data, file.data)
     if merged.data != file.data:
         second = Document(agent=agent, path=path, rev=over + 2, data=merged.data, at=at, by=by)
-        documents.append((second, over + 1))
+        revisions.append((second, over + 1))
     conflicts = tuple(
         Conflict(path=path, line=piece.line, ours=piece.ours, theirs=piece.theirs) for piece in merged.conflicts
     )
     adopted = Adopted(
-        agent=agent, path=path, rev=over + 1, head=documents[-1][0].rev, by=by, conflicts=len(conflicts),
+        agent=agent, path=path, rev=over + 1, head=revisions[-1][0].rev, by=by, conflicts=len(conflicts),
         removed=_removed(head, merged.data, last),
     )  # fmt: skip
     return _Plan(
-        over=over, documents=tuple(documents), conflicts=conflicts, conflicts_by=head.by if head is not None else by,
+        over=over, documents=tuple(revisions), conflicts=conflicts, conflicts_by=head.by if head is not None else by,
         adopted=adopted,
     )  # fmt: skip
 
@@ -329,8 +329,8 @@ def _removed(head: Document | None, text: bytes, last: list[Known]) -> tuple[str
 def _ancestors(
     connection: sqlite3.Connection, agent: str, path: str, seen: Mark | None
 ) -> tuple[Document | None, Known | None, list[Known]]:
-    head = memory.head(connection, agent, path)
-    last = [Known(rev=rev, data=data) for rev, data in memory.last_revisions(connection, agent, path, BASES)]
+    head = documents.head(connection, agent, path)
+    last = [Known(rev=rev, data=data) for rev, data in documents.last_revisions(connection, agent, path, BASES)]
     known = None
     if seen is not None and seen.seen_hash is not None:
         row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (seen.seen_hash,)).fetchone()

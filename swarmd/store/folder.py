@@ -189,6 +189,22 @@ class Folder:
         """Move the file away, so that it is the leftover, and the folders that are empty then."""
         with self._private(make=True) as private, self._parent(path) as (fd, file):
             os.rename(file, name, src_dir_fd=fd, dst_dir_fd=private)
+        self._prune(path)
+
+    def remove(self, path: str) -> None:
+        """Delete a file, and the folders that are empty then."""
+        with self._parent(path) as (fd, file):
+            os.unlink(file, dir_fd=fd)
+        self._prune(path)
+
+    def remove_if_empty(self) -> None:
+        """Remove the memory folder itself where nothing is in it."""
+        if self._fd >= 0:
+            for name in (f"{PRIVATE}/{QUARANTINE}", PRIVATE, ""):
+                with contextlib.suppress(OSError):
+                    os.rmdir(self._root / self._agent / name)
+
+    def _prune(self, path: str) -> None:
         while "/" in path:
             path = path.rpartition("/")[0]
             if not self.remove_empty_folder(path):

@@ -7,7 +7,6 @@ under way leaves its row alone: publishing goes on to the newest head when the s
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -45,6 +44,9 @@ class Target:
     seen_hash: str | None
 
 
+NEW_SWAP = "random() & 4611686018427387903"
+"""A number that no other swap has, as SQL; also the default of the column."""
+
 _MARKS = """
 SELECT h.path, h.rev, h.hash, coalesce(p.rev, 0) AS seen_rev, p.hash AS seen_hash, n.swap, n.rev AS swap_rev,
   s.hash AS swap_hash, n.phase FROM heads h
@@ -67,10 +69,10 @@ def mark(connection: sqlite3.Connection, agent: str, path: str) -> Mark | None:
 def to_publish(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> None:
     """The file is to hold `rev`; a swap under way is finished first."""
     connection.execute(
-        "INSERT INTO pending (agent, path, rev, swap, phase) VALUES (?, ?, ?, ?, 'todo')"
+        "INSERT INTO pending (agent, path, rev, phase) VALUES (?, ?, ?, 'todo')"
         " ON CONFLICT (agent, path) DO UPDATE SET rev = excluded.rev, swap = excluded.swap, phase = 'todo'"
         " WHERE phase = 'done'",
-        (agent, path, rev, _new_swap()),
+        (agent, path, rev),
     )
 
 
@@ -85,11 +87,11 @@ def seen(connection: sqlite3.Connection, agent: str, path: str, rev: int, hash_:
         (agent, path, rev, hash_),
     )
     connection.execute(
-        "INSERT INTO pending (agent, path, rev, swap, phase)"
-        " SELECT agent, path, rev, ?, CASE WHEN hash IS ? THEN 'done' ELSE 'todo' END FROM heads"
+        "INSERT INTO pending (agent, path, rev, phase)"
+        " SELECT agent, path, rev, CASE WHEN hash IS ? THEN 'done' ELSE 'todo' END FROM heads"
         " WHERE agent = ? AND path = ?"
         " ON CONFLICT (agent, path) DO UPDATE SET rev = excluded.rev, swap = excluded.swap, phase = excluded.phase",
-        (_new_swap(), hash_, agent, path),
+        (hash_, agent, path),
     )
 
 
@@ -102,10 +104,10 @@ def targets(connection: sqlite3.Connection, agent: str) -> list[Target]:
             continue
         swap = row.swap
         if swap is None or row.swap_rev != row.rev:
-            swap = _new_swap()
-            connection.execute(
-                "UPDATE pending SET rev = ?, swap = ? WHERE agent = ? AND path = ?", (row.rev, swap, agent, row.path)
-            )
+            swap = connection.execute(
+                f"UPDATE pending SET rev = ?, swap = {NEW_SWAP} WHERE agent = ? AND path = ? RETURNING swap",
+                (row.rev, agent, row.path),
+            ).fetchone()[0]
         data = connection.execute("SELECT data FROM blobs WHERE hash = ?", (row.hash,)).fetchone()
         found.append(
             Target(path=row.path, rev=row.rev, swap=swap, hash=row.hash,
@@ -161,19 +163,6 @@ def raised(connection: sqlite3.Connection, prefix: str) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def meta(connection: sqlite3.Connection, key: str) -> str | None:
-    """A value of the store about itself."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-    return None if row is None else str(row[0])
-
-
-def set_meta(connection: sqlite3.Connection, key: str, value: str) -> None:
-    """Set a value of the store about itself."""
-    connection.execute(
-        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
-    )
-
-
-def _new_swap() -> int:
-    return secrets.randbits(62)
+def has_blob(connection: sqlite3.Connection, hash_: str) -> bool:
+    """Whether the store keeps these bytes, for any file."""
+    return connection.execute("SELECT 1 FROM blobs WHERE hash = ?", (hash_,)).fetchone() is not None

@@ -1,137 +1,160 @@
-"""Memory documents as rows: revisions, heads and conflicts. Every function runs inside a transaction of the caller's.
+"""The memory folders of all agents: adopt what people edit, publish what is committed, recover after whatever happened.
 
-A revision is never changed. Writing one also marks its file as to be published; the folder protocol (`folders`) does
-that after the commit, and a commit never waits for it.
+Calls block, for files and for the writer's thread. Calls for one agent follow one another; different agents go on side
+by side.
 """
 
 from __future__ import annotations
 
-import re
-import sqlite3
+import contextlib
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 
-from swarmd.core.instants import from_text, to_text
-from swarmd.core.staging import Conflict, MemoryWritten
-from swarmd.core.wire import digest
-from swarmd.core.world import Document
-from swarmd.store import marks
+from swarmd.core.wire import MemoryTree
+from swarmd.store import documents, marks, meta
+from swarmd.store.adopt import Adopted, adopt
+from swarmd.store.database import Writer
+from swarmd.store.disk import Disk, boot_id
+from swarmd.store.documents import head, heads, revision, write_revision
+from swarmd.store.publish import publish
+from swarmd.store.recover import BOOT, revalidate
+from swarmd.store.shelf import Shelf
+from swarmd.store.stable import File
 
-_HEADS = """
-SELECT h.path, h.rev, b.data, r.at, r.by FROM heads h
-JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev
-LEFT JOIN blobs b ON b.hash = h.hash WHERE h.agent = ?"""
+__all__ = ["Adopted", "MemoryFolders", "head", "heads", "revision", "write_revision"]
 
-_SESSION = re.compile(r"[^#:]+#(\d+)", re.ASCII)
-
-
-def head(connection: sqlite3.Connection, agent: str, path: str) -> Document | None:
-    """The newest revision of the file, also a deletion; None if it never was."""
-    row = connection.execute(f"{_HEADS} AND h.path = ?", (agent, path)).fetchone()
-    return None if row is None else _document(agent, row)
+ROUNDS = 20
+"""How often a person may come in between before the rest is left to the next call."""
 
 
-def heads(connection: sqlite3.Connection, agent: str) -> list[Document]:
-    """The newest revisions of the agent's files that exist, sorted by path."""
-    rows = connection.execute(f"{_HEADS} AND h.hash IS NOT NULL ORDER BY h.path", (agent,))
-    return [_document(agent, row) for row in rows]
+class MemoryFolders:
+    """`ROOT/AGENT/PATH`, the published copy of the store's memory. Whoever makes one holds the store's lock."""
 
+    def __init__(
+        self,
+        root: Path,
+        writer: Writer,
+        clock: Callable[[], datetime],
+        operator: str,
+        *,
+        disk: Disk | None = None,
+        boot: Callable[[], str] = boot_id,
+    ) -> None:
+        self._shelf = Shelf(root=root, writer=writer, clock=clock, operator=operator, disk=disk or Disk())
+        self._boot = boot
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._locks_lock = threading.Lock()
+        self._recovering = threading.RLock()
+        self._recovered = False
 
-def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> bytes | None:
-    """The bytes of a revision; None for revision 0, a deletion, or one that retention removed."""
-    row = connection.execute(
-        "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
-        (agent, path, rev),
-    ).fetchone()
-    return None if row is None else bytes(row[0])
+    def adopt(self, agent: str) -> list[Adopted]:
+        """Take in what people have done to the files; what may not be taken raises attention."""
+        self.recover()
+        with self._alone(agent):
+            return adopt(self._shelf, agent)
 
+    def publish(self, agent: str) -> list[Adopted]:
+        """Bring the files to the heads as far as nobody comes in between; the answer: what was saved at that instant."""
+        self.recover()
+        with self._alone(agent):
+            return publish(self._shelf, agent)[1]
 
-def write_revision(
-    connection: sqlite3.Connection, effect: MemoryWritten, session: int | None, how: str = "write"
-) -> None:
-    """Write what a verdict decided, and mark the file as to be published.
+    def settle(self, agent: str) -> list[Adopted]:
+        """Adopt and publish until nothing is pending that could be done: before a snapshot, and around a commit."""
+        self.recover()
+        with self._alone(agent):
+            return self._settle(agent)
 
-    An effect whose data is the head's stores its conflicts only. `effect.parent` must be the head's revision, which
-    holds where the verdict was reached in this transaction.
-    """
-    document = effect.document
-    row = connection.execute(
-        "SELECT rev, hash FROM heads WHERE agent = ? AND path = ?", (document.agent, document.path)
-    ).fetchone()
-    rev, hash_ = (row[0], row[1]) if row is not None else (0, None)
-    if rev != effect.parent:
-        raise ValueError(f"{document.path}: the head is revision {rev}, not {effect.parent}: judge it again")
-    new = None if document.data is None else digest(document.data)
-    if row is None or new != hash_:
-        add_revision(connection, document, effect.parent, "merge" if effect.merged else how)
-        marks.to_publish(connection, document.agent, document.path, document.rev)
-    for conflict in effect.conflicts:
-        add_conflict(connection, document.agent, conflict, session, document.by, document.at)
+    def checkpoint(self) -> int:
+        """Make all finished swaps durable with one flush; the number of them."""
+        self.recover()
+        writer = self._shelf.writer
+        swaps = writer.do(marks.done_swaps, durable=False)
+        if not swaps:
+            return 0
+        with contextlib.suppress(FileNotFoundError):
+            fd = os.open(self._shelf.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                self._shelf.disk.sync(fd)
+            finally:
+                os.close(fd)
+        writer.do(lambda c: marks.forget_swaps(c, swaps), durable=False)
+        return len(swaps)
 
+    def recover(self) -> list[Adopted]:
+        """Bring all folders to rights, once a process; every other call does it first. It may be repeated."""
+        if self._recovered:
+            return []
+        with self._recovering:
+            adopted = [] if self._recovered else self._recover()
+            self._recovered = True
+        return adopted
 
-def add_revision(connection: sqlite3.Connection, document: Document, parent: int, how: str) -> None:
-    """Add the revision and make it the head. Whoever calls marks what is to become of the file."""
-    data = document.data
-    hash_ = None
-    if data is not None:
-        hash_ = digest(data)
-        connection.execute("INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", (hash_, data))
-    connection.execute(
-        "INSERT INTO revisions (agent, path, rev, parent, hash, size, at, by, how) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (document.agent, document.path, document.rev, parent, hash_, len(data or b""), to_text(document.at),
-         document.by, how),
-    )  # fmt: skip
-    connection.execute(
-        "INSERT INTO heads (agent, path, rev, hash) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (agent, path) DO UPDATE SET rev = excluded.rev, hash = excluded.hash",
-        (document.agent, document.path, document.rev, hash_),
-    )
+    def drop(self, agent: str) -> None:
+        """Remove the folder of an agent that has no memory any more; files that the store does not know stay."""
+        with self._alone(agent), self._shelf.folder(agent) as folder:
+            if self._shelf.writer.do(lambda c: marks.marks(c, agent), durable=False):
+                return
+            for name in folder.mend(folder.leftovers()):
+                folder.discard(name)
+            for path in folder.listing(()).files:
+                found = folder.read(path)
+                if isinstance(found, File) and self._is_kept(found.digest):
+                    folder.remove(path)
+            folder.remove_if_empty()
 
+    def working_tree(self, agent: str) -> MemoryTree:
+        """The agent's files as the store has them."""
+        files = self._shelf.writer.do(lambda c: documents.heads(c, agent), durable=False)
+        return MemoryTree.of({d.path: d.data for d in files if d.data is not None})
 
-def add_conflict(
-    connection: sqlite3.Connection, agent: str, conflict: Conflict, session: int | None, by: str, at: datetime
-) -> None:
-    """Keep lines that were set aside; `by` wrote them. The same lines, still open, are kept once."""
-    values = (agent, conflict.path, conflict.ours, conflict.theirs, by)
-    known = connection.execute(
-        "SELECT 1 FROM conflicts WHERE resolved IS NULL AND agent = ? AND path = ? AND ours = ? AND theirs = ?"
-        " AND by = ?",
-        values,
-    ).fetchone()
-    if known is None:
-        connection.execute(
-            "INSERT INTO conflicts (agent, path, ours, theirs, by, line, session, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (*values, conflict.line, session, to_text(at)),
-        )
+    def _recover(self) -> list[Adopted]:
+        writer, boot = self._shelf.writer, self._boot()
+        adopted: list[Adopted] = []
+        if writer.do(lambda c: meta.get(c, BOOT), durable=False) == boot:
+            agents = {*writer.do(marks.agents_to_publish, durable=False), *self._with_leftovers()}
+            for agent in sorted(agents):
+                with self._alone(agent):
+                    adopted += self._settle(agent)
+            return adopted
+        for agent in writer.do(marks.agents_with_memory, durable=False):
+            with self._alone(agent):
+                unsure = revalidate(self._shelf, agent)
+                adopted += adopt(self._shelf, agent, unsure)
+                adopted += self._settle(agent)
+        writer.do(lambda c: meta.put(c, BOOT, boot))
+        return adopted
 
+    def _settle(self, agent: str) -> list[Adopted]:
+        adopted: list[Adopted] = []
+        for _ in range(ROUNDS):
+            adopted += adopt(self._shelf, agent)
+            again, displaced = publish(self._shelf, agent)
+            adopted += displaced
+            if not again:
+                break
+        return adopted
 
-def session_of(by: str) -> int | None:
-    """The session that a `by` names: `AGENT#SESSION`."""
-    found = _SESSION.fullmatch(by)
-    return int(found[1]) if found else None
+    def _is_kept(self, hash_: str) -> bool:
+        return self._shelf.writer.do(lambda c: marks.has_blob(c, hash_), durable=False)
 
+    def _with_leftovers(self) -> Iterator[str]:
+        try:
+            names = sorted(os.listdir(self._shelf.root))
+        except FileNotFoundError:
+            return
+        for name in names:
+            with contextlib.suppress(OSError), self._shelf.folder(name) as folder:
+                if folder.leftovers():
+                    yield name
 
-def last_revisions(connection: sqlite3.Connection, agent: str, path: str, count: int) -> list[tuple[int, bytes]]:
-    """The newest revisions that hold a text, newest first."""
-    rows = connection.execute(
-        "SELECT r.rev, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ?"
-        " ORDER BY r.rev DESC LIMIT ?",
-        (agent, path, count),
-    )
-    return [(row[0], bytes(row[1])) for row in rows]
-
-
-def is_start_of_a_revision(connection: sqlite3.Connection, agent: str, path: str, data: bytes) -> bool:
-    """Whether a revision of the file is this text or starts with it."""
-    row = connection.execute(
-        "SELECT 1 FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ?"
-        " AND substr(b.data, 1, ?) = ? LIMIT 1",
-        (agent, path, len(data), data),
-    ).fetchone()
-    return row is not None
-
-
-def _document(agent: str, row: sqlite3.Row) -> Document:
-    path, rev, data, at, by = row
-    return Document(
-        agent=agent, path=path, rev=rev, data=None if data is None else bytes(data), at=from_text(at), by=by
-    )
+    @contextlib.contextmanager
+    def _alone(self, agent: str) -> Iterator[None]:
+        with self._locks_lock:
+            lock = self._locks[agent]
+        with lock:
+            yield

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from swarmd.store import marks, memory
+from swarmd.store import documents, marks
 from swarmd.store.adopt import swap_name, take
 from swarmd.store.folder import Folder
 from swarmd.store.marks import Mark
@@ -73,6 +73,6 @@ def _is_debris(shelf: Shelf, agent: str, path: str, file: File, *, sure: bool) -
 
 def _is_known(shelf: Shelf, agent: str, path: str, file: File) -> bool:
     def work(connection: sqlite3.Connection) -> bool:
-        return memory.is_start_of_a_revision(connection, agent, path, file.data)
+        return documents.is_start_of_a_revision(connection, agent, path, file.data)
 
     return shelf.writer.do(work, durable=False)

@@ -97,7 +97,8 @@ CREATE TABLE heads (agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NUL
   PRIMARY KEY (agent, path)) WITHOUT ROWID;
 CREATE TABLE published (agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL, hash TEXT,
   PRIMARY KEY (agent, path)) WITHOUT ROWID;
-CREATE TABLE pending (agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL, swap INTEGER NOT NULL UNIQUE,
+CREATE TABLE pending (agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL,
+  swap INTEGER NOT NULL UNIQUE DEFAULT (random() & 4611686018427387903),
   phase TEXT NOT NULL CHECK (phase IN ('todo', 'done')), PRIMARY KEY (agent, path)) WITHOUT ROWID;
 CREATE INDEX pending_phase ON pending (phase, agent);
 CREATE TABLE conflicts (

@@ -13,7 +13,7 @@ from swarmd.core.wire import MemoryTree
 from swarmd.runners import registry
 from swarmd.runners.command import Options, command_line, run_check
 from swarmd.runners.outcomes import RunCancelled
-from tests.runners.machines import TOKEN, text_of
+from tests.runners.machines import TOKEN, text_of, until
 
 
 async def test_the_environment_is_exactly_what_the_manual_lists(machine):
@@ -226,8 +226,7 @@ async def test_cancelling_ends_it_and_hands_over_what_there_was(machine):
         machine.run("sh", "-c", "echo begun; echo kept >>$SWARMD_MEMORY/MEMORY.md; sleep 60")
     )
     log = machine.state / "sessions/1/output.log"
-    while not (log.exists() and log.read_text()):
-        await asyncio.sleep(0.02)
+    await until(lambda: log.exists() and log.read_text())
     session.cancel()
     with pytest.raises(RunCancelled) as caught:
         await session

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ async def served(runtime_dir):
     await server.open()
     yield path, desk, folder, server
     await server.close()
-    assert not os.path.exists(path)
+    assert not Path(path).exists()
 
 
 async def call(path: str, name: str, token: str = TOKEN, **args):
@@ -301,7 +302,7 @@ async def test_a_call_that_is_being_judged_ends_before_the_socket_is_gone(served
     await asyncio.sleep(0.1)
     closing = asyncio.ensure_future(server.close())
     await asyncio.sleep(0.1)
-    assert not os.path.exists(path)
+    assert not Path(path).exists()
     go.set()
     await closing
     assert [message.call for message in desk.calls] == ["ctx_set"]
@@ -326,7 +327,7 @@ async def test_the_client_is_told_of_a_desk_that_does_not_answer(runtime_dir):
         it.bind(path)
         it.listen()
         started = time.monotonic()
-        with pytest.raises(Failed, match="has not answered for 0.2 seconds"):
+        with pytest.raises(Failed, match=r"has not answered for 0\.2 seconds"):
             wire_client.call(path, TOKEN, "ctx_get", {}, timeout_seconds=0.2)
         assert time.monotonic() - started < 2
 

@@ -2,6 +2,7 @@
 
 import os
 import time
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +69,7 @@ async def test_a_program_may_write_to_its_output_by_name(machine):
 
 def _chunks(data: bytes, cuts: list[int]) -> list[bytes]:
     places = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})
-    return [data[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [data[a:b] for a, b in pairwise(places)]
 
 
 _few = st.text(alphabet="abé", min_size=8, max_size=12)

@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -310,8 +311,7 @@ async def test_the_supervisor_does_not_see_the_environment_and_argv_holds_no_sec
     log = machine.state / "sessions/1/output.log"
     await until(lambda: log.exists() and log.read_text().endswith("\n"))
     supervisor = int(log.read_text())
-    with open(f"/proc/{supervisor}/cmdline", "rb") as file:
-        line = file.read()
+    line = Path(f"/proc/{supervisor}/cmdline").read_bytes()
     assert TOKEN.encode() not in line
     assert b"value-of-k" not in line
     assert b"keep Polybreak" not in line

@@ -1,0 +1,137 @@
+"""Memory documents as rows: revisions, heads and conflicts. Every function runs inside a transaction of the caller's.
+
+A revision is never changed. Writing one also marks its file as to be published; the folder protocol (`memory`) does
+that after the commit, and a commit never waits for it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from datetime import datetime
+
+from swarmd.core.instants import from_text, to_text
+from swarmd.core.staging import Conflict, MemoryWritten
+from swarmd.core.wire import digest
+from swarmd.core.world import Document
+from swarmd.store import marks
+
+_HEADS = """
+SELECT h.path, h.rev, b.data, r.at, r.by FROM heads h
+JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev
+LEFT JOIN blobs b ON b.hash = h.hash WHERE h.agent = ?"""
+
+_SESSION = re.compile(r"[^#:]+#(\d+)", re.ASCII)
+
+
+def head(connection: sqlite3.Connection, agent: str, path: str) -> Document | None:
+    """The newest revision of the file, also a deletion; None if it never was."""
+    row = connection.execute(f"{_HEADS} AND h.path = ?", (agent, path)).fetchone()
+    return None if row is None else _document(agent, row)
+
+
+def heads(connection: sqlite3.Connection, agent: str) -> list[Document]:
+    """The newest revisions of the agent's files that exist, sorted by path."""
+    rows = connection.execute(f"{_HEADS} AND h.hash IS NOT NULL ORDER BY h.path", (agent,))
+    return [_document(agent, row) for row in rows]
+
+
+def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> bytes | None:
+    """The bytes of a revision; None for revision 0, a deletion, or one that retention removed."""
+    row = connection.execute(
+        "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
+        (agent, path, rev),
+    ).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def write_revision(
+    connection: sqlite3.Connection, effect: MemoryWritten, session: int | None, how: str = "write"
+) -> None:
+    """Write what a verdict decided, and mark the file as to be published.
+
+    An effect whose data is the head's stores its conflicts only. `effect.parent` must be the head's revision, which
+    holds where the verdict was reached in this transaction.
+    """
+    document = effect.document
+    row = connection.execute(
+        "SELECT rev, hash FROM heads WHERE agent = ? AND path = ?", (document.agent, document.path)
+    ).fetchone()
+    rev, hash_ = (row[0], row[1]) if row is not None else (0, None)
+    if rev != effect.parent:
+        raise ValueError(f"{document.path}: the head is revision {rev}, not {effect.parent}: judge it again")
+    new = None if document.data is None else digest(document.data)
+    if row is None or new != hash_:
+        add_revision(connection, document, effect.parent, "merge" if effect.merged else how)
+        marks.to_publish(connection, document.agent, document.path, document.rev)
+    for conflict in effect.conflicts:
+        add_conflict(connection, document.agent, conflict, session, document.by, document.at)
+
+
+def add_revision(connection: sqlite3.Connection, document: Document, parent: int, how: str) -> None:
+    """Add the revision and make it the head. Whoever calls marks what is to become of the file."""
+    data = document.data
+    hash_ = None
+    if data is not None:
+        hash_ = digest(data)
+        connection.execute("INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", (hash_, data))
+    connection.execute(
+        "INSERT INTO revisions (agent, path, rev, parent, hash, size, at, by, how) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (document.agent, document.path, document.rev, parent, hash_, len(data or b""), to_text(document.at),
+         document.by, how),
+    )  # fmt: skip
+    connection.execute(
+        "INSERT INTO heads (agent, path, rev, hash) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (agent, path) DO UPDATE SET rev = excluded.rev, hash = excluded.hash",
+        (document.agent, document.path, document.rev, hash_),
+    )
+
+
+def add_conflict(
+    connection: sqlite3.Connection, agent: str, conflict: Conflict, session: int | None, by: str, at: datetime
+) -> None:
+    """Keep lines that were set aside; `by` wrote them. The same lines, still open, are kept once."""
+    values = (agent, conflict.path, conflict.ours, conflict.theirs, by)
+    known = connection.execute(
+        "SELECT 1 FROM conflicts WHERE resolved IS NULL AND agent = ? AND path = ? AND ours = ? AND theirs = ?"
+        " AND by = ?",
+        values,
+    ).fetchone()
+    if known is None:
+        connection.execute(
+            "INSERT INTO conflicts (agent, path, ours, theirs, by, line, session, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (*values, conflict.line, session, to_text(at)),
+        )
+
+
+def session_of(by: str) -> int | None:
+    """The session that a `by` names: `AGENT#SESSION`."""
+    found = _SESSION.fullmatch(by)
+    return int(found[1]) if found else None
+
+
+def last_revisions(connection: sqlite3.Connection, agent: str, path: str, count: int) -> list[tuple[int, bytes]]:
+    """The newest revisions that hold a text, newest first."""
+    rows = connection.execute(
+        "SELECT r.rev, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ?"
+        " ORDER BY r.rev DESC LIMIT ?",
+        (agent, path, count),
+    )
+    return [(row[0], bytes(row[1])) for row in rows]
+
+
+def is_start_of_a_revision(connection: sqlite3.Connection, agent: str, path: str, data: bytes) -> bool:
+    """Whether a revision of the file is this text or starts with it."""
+    row = connection.execute(
+        "SELECT 1 FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ?"
+        " AND substr(b.data, 1, ?) = ? LIMIT 1",
+        (agent, path, len(data), data),
+    ).fetchone()
+    return row is not None
+
+
+def _document(agent: str, row: sqlite3.Row) -> Document:
+    path, rev, data, at, by = row
+    return Document(
+        agent=agent, path=path, rev=rev, data=None if data is None else bytes(data), at=from_text(at), by=by
+    )
