@@ -139,18 +139,17 @@ class OperatorClient:
         except PermissionError as denied:
             try:
                 return doors.socket_client(where).call(name, args, as_agent=as_agent)
-            except ConnectionError:
+            except (ConnectionError, PermissionError):
                 raise _shut("read", where, denied) from None
 
     def _act(self, doors: Doors, where: Places, name: str, args: Mapping[str, Any]) -> Any:
         as_agent = self.options.as_agent
         try:
-            return doors.socket_client(where).call(name, args, as_agent=as_agent)
-        except ConnectionError:
-            pass  # no daemon: the lock is free, or open_local says who has it
-        try:
-            with doors.open_local(where, as_agent) as local:
-                return local.call(name, args)
+            try:
+                return doors.socket_client(where).call(name, args, as_agent=as_agent)
+            except ConnectionError:  # no daemon: the lock is free, or open_local says who has it
+                with doors.open_local(where, as_agent) as local:
+                    return local.call(name, args)
         except PermissionError as denied:
             raise _shut("write", where, denied) from None
 

@@ -167,7 +167,7 @@ def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
 @memory.command("conflicts")
 @click.argument("words", nargs=-1, metavar="[AGENT]")
 @click.option("--take", nargs=2, type=(click.Choice(["ours", "theirs"]), _REVISION), metavar="SIDE N",
-              help="End conflict N: `ours` puts the agent's lines into the file, `theirs` leaves the file as it is.")  # fmt: skip
+              help="End conflict N: `ours` puts the agent's lines in, `theirs` leaves the file as it is.")  # fmt: skip
 @agent_option
 @list_options
 @pass_invocation

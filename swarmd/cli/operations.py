@@ -32,18 +32,24 @@ def pause(invocation: Invocation, agent: str, reason: str | None, now: bool) -> 
 @pass_invocation
 def resume(invocation: Invocation, agent: str) -> None:
     """Lift the pause that was set at this agent; one above it still holds, and is named."""
-    invocation.show(invocation.call("resume", agent=agent), _print_pause)
+    invocation.show(invocation.call("resume", agent=agent), _print_resume)
 
 
 def _print_pause(document: Mapping[str, Any]) -> None:
-    name, reason = output.shown("", document["agent"]), document.get("reason")
-    held_by = document.get("held_by") or []
-    if document["paused"]:
-        output.line(f"{name} is paused" + (f": {output.shown('', reason)}" if reason else ""))
-    elif held_by:
-        output.line(f"{name} is resumed, and still paused by {output.shown('', held_by)} above it")
-    else:
-        output.line(f"{name} is resumed")
+    reason = document.get("reason")
+    output.line(f"{_whom(document)} is paused" + (f": {output.shown('', reason)}" if reason else ""))
+
+
+def _print_resume(document: Mapping[str, Any]) -> None:
+    above = document.get("held_by")
+    held = (
+        f"; it stays paused by the pause at {output.shown('', above)}" if document["paused"] and above else ""
+    )
+    output.line(f"the pause at {output.shown('', document['agent'])} is lifted{held}")
+
+
+def _whom(document: Mapping[str, Any]) -> str:
+    return "every agent" if document["agent"] == "all" else output.shown("", document["agent"])
 
 
 @click.command(cls=Command)
@@ -53,17 +59,24 @@ def reload(invocation: Invocation, allow_empty: bool) -> int:
     """Take up changed agent files. A bad file keeps its last good definition in force; exit 1 where there is one."""
     document = invocation.call("reload", allow_empty=allow_empty)
     invocation.show(document, _print_reload)
-    return int(bool(document["problems"] or document.get("attention")))
+    return int(bool(_complaints(document)))
 
 
 def _print_reload(document: Mapping[str, Any]) -> None:
-    for what in ("added", "changed", "removed"):
-        if document[what]:
-            output.line(f"{what}: {output.shown('', document[what])}")
-    if not any(document[what] for what in ("added", "changed", "removed")):
+    changes = [(what, document.get(what)) for what in ("added", "changed", "removed")]
+    for what, names in changes:
+        if names:
+            output.line(f"{what}: {output.shown('', names)}")
+    if not any(names for _, names in changes):
         output.line("nothing has changed")
-    for problem in [*document["problems"], *(document.get("attention") or [])]:
-        output.note(problem["message"] if isinstance(problem, Mapping) else str(problem))
+    for complaint in _complaints(document):
+        output.note(complaint)
+
+
+def _complaints(document: Mapping[str, Any]) -> list[str]:
+    """The errors of files, and what prevents any change at all; a warning is neither."""
+    problems = [one for one in document.get("problems") or [] if one.get("severity", "error") == "error"]
+    return [*(str(one["message"]) for one in problems), *(document.get("attention") or [])]
 
 
 @click.command(cls=Command)

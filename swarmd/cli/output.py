@@ -22,7 +22,7 @@ TIMES = frozenset({
 NOTHING = "-"
 _GAP = 2
 _LEAST = 6
-_WIDEST = 2000
+_PAD = 120
 
 
 def line(text: str = "") -> None:
@@ -135,16 +135,21 @@ def columns_of(table: str, **cells: Callable[[Mapping[str, Any]], Any]) -> tuple
 
 
 def table(rows: Sequence[Mapping[str, Any]], shape: Sequence[Column]) -> None:
-    """The rows under their titles, aligned; whole when piped, cut to the terminal's width on one."""
+    """The rows under their titles, aligned: cut to the width of a terminal, whole when piped."""
     limit = columns()
     shape = _that_fit(shape, limit)
     cells = [[column.title for column in shape], *([column.text(row) for column in shape] for row in rows)]
-    widths = [min(_WIDEST, max(width(row[at]) for row in cells)) for at in range(len(shape))]
+    widths = [max(width(row[at]) for row in cells) for at in range(len(shape))]
     _shrink(widths, limit)
     for row in cells:
-        last = row[-1] if limit is None else fit(row[-1], widths[-1])
-        padded = [fit(cell, columns) for cell, columns in zip(row[:-1], widths[:-1], strict=True)]
-        line((" " * _GAP).join([*padded, last]).rstrip())
+        line((" " * _GAP).join(_padded(row, widths, limit)).rstrip())
+
+
+def _padded(row: Sequence[str], widths: Sequence[int], limit: int | None) -> list[str]:
+    if limit is not None:
+        return [fit(cell, room) for cell, room in zip(row, widths, strict=True)]
+    # One long value does not push the others of its column out of sight.
+    return [cell + " " * (min(room, _PAD) - width(cell)) for cell, room in zip(row, widths, strict=True)]
 
 
 def _that_fit(shape: Sequence[Column], limit: int | None) -> list[Column]:

@@ -90,8 +90,9 @@ def prompt(invocation: Invocation, agent: str, trigger: str | None, at: str | No
 
 
 def _print_prompt(document: Mapping[str, Any]) -> None:
-    whole = f"{document['system']}\n\n{document['user']}" if document["system"] else document["user"]
-    output.bare(str(whole).encode("utf-8", "surrogatepass"))
+    """As a command reads it on its standard input."""
+    parts = [str(document[part]) for part in ("system", "user") if document[part]]
+    output.bare("\n\n".join(parts).encode("utf-8", "surrogatepass"))
 
 
 def _given(file: str | None) -> dict[str, str]:

@@ -89,7 +89,9 @@ def _real_path(loc: Iterable[str | int], data: object, kind: str) -> Path:
 def _complaint(path: Path, error: Mapping[str, Any], model: type[BaseModel]) -> Complaint:
     kind, context, value = str(error["type"]), error.get("ctx") or {}, error["input"]
     if kind == "extra_forbidden":
-        return Complaint(path=path, text="unknown field", hint=_field_hint(path, fields_at(model, error["loc"][:-1])))
+        return Complaint(
+            path=path, text="unknown field", hint=_field_hint(path, fields_at(model, error["loc"][:-1]))
+        )
     if kind == "missing":
         return Complaint(path=path, text="is missing")
     if kind == REFUSAL:

@@ -8,11 +8,13 @@ import re
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Annotated, Any
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from swarmd.core.agent import Agent
 from swarmd.core.wire import Desk, MemoryTree, Request, Result, Runner
 from swarmd.errors import Failed, SwarmdError
 from swarmd.runners import cgroup
@@ -21,7 +23,7 @@ from swarmd.runners.memory_copy import read_memory
 from swarmd.runners.memory_desk import MemoryDesk
 from swarmd.runners.outcomes import RunCancelled, one_line, outcome
 from swarmd.runners.process import Cancelled, Ended, Start, run_process
-from swarmd.runners.sandbox import Policy, missing_problems, policy, write_problems
+from swarmd.runners.sandbox import Policy, describe, missing_problems, policy, write_problems
 from swarmd.runners.socket import DeskSocket
 from swarmd.runners.workspace import OutputLog, Workspace, clear, places, prepare
 
@@ -101,7 +103,8 @@ class Command:
 
 def _sentence(error: SwarmdError | OSError) -> str:
     if isinstance(error, OSError):
-        return f"the session's folder could not be made: {error.filename or 'a file'}: {error.strerror}"
+        where = f" ({error.filename})" if error.filename else ""
+        return f"the session could not be set up: {error.strerror}{where}"
     return str(error)
 
 
@@ -151,6 +154,7 @@ def _result(ended: Ended, start: Start, request: Request, where: Workspace, canc
 
 def _start(request: Request, host: Host, where: Workspace, options: Options, prompt: bytes) -> Start:
     """Everything decided before the program starts; Failed where it cannot."""
+    _make_home(request, host)
     own = {
         "SWARMD_AGENT": request.agent,
         "SWARMD_SESSION": str(request.session),
@@ -171,6 +175,11 @@ def _start(request: Request, host: Host, where: Workspace, options: Options, pro
         secrets=secrets(request, host, options.pass_env),
         python=host.python,
     )
+
+
+def _make_home(request: Request, host: Host) -> None:
+    if _has_private_home(request):
+        os.makedirs(host.home(request), mode=0o700, exist_ok=True)
 
 
 def environment(
@@ -199,14 +208,10 @@ def secrets(request: Request, host: Host, pass_env: Sequence[str]) -> tuple[str,
 
 
 def session_policy(request: Request, host: Host, where: Workspace, workdir: str | None) -> Policy:
-    """The sandbox of a session as its agent's file asks for it; its home is made here where it is a private one."""
+    """The sandbox of a session as its agent's file asks for it; Failed where it cannot be had here and now."""
     home = host.home(request)
     write = [str(path) for path in request.sandbox.get("write", ())]
-    chosen = list(write)
-    if request.sandbox.get("home", "private") == "private":
-        os.makedirs(home, mode=0o700, exist_ok=True)
-    else:
-        chosen.append(home)
+    chosen = write if _has_private_home(request) else [*write, home]
     problems = [
         f"sandbox: {problem}" for problem in write_problems(chosen, host.forbidden)
     ] or missing_problems(chosen)
@@ -220,6 +225,53 @@ def session_policy(request: Request, host: Host, where: Workspace, workdir: str 
         write=(where.memory, where.temp, home, *write),
         workdir=host.workdir(request, workdir),
     )
+
+
+def _has_private_home(request: Request) -> bool:
+    return bool(request.sandbox.get("home", "private") == "private")
+
+
+class Places(Protocol):
+    """Where a daemon's things are."""
+
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+
+    @property
+    def runtime(self) -> Path:
+        """The folder of sockets."""
+
+    @property
+    def agents(self) -> Path:
+        """The folder of agent files."""
+
+
+def fence(agent: Agent, of: Places) -> tuple[str, list[str]]:
+    """The level in force for an agent's sessions here, and in words what they may reach; nothing is made."""
+    host = Host.here(state=str(of.state), runtime=str(of.runtime), agents=str(of.agents))
+    request = Request(
+        agent=agent.name,
+        session=0,
+        epoch=0,
+        attempt=0,
+        trigger="",
+        system="",
+        user="",
+        memory=MemoryTree(),
+        read_only=(),
+        options=agent.runner_options,
+        folder=agent.folder,
+        sandbox=asdict(agent.sandbox),
+        timezone="UTC",
+        timeout_seconds=0,
+        token="",
+    )
+    try:
+        what = session_policy(request, host, places(host, "ID"), agent.runner_options.get("workdir"))
+    except Failed as error:
+        return "none", [f"no session can start: {error}"]
+    return what.level, describe(what)
 
 
 def command_line(request: Request, host: Host) -> list[str]:
@@ -270,6 +322,7 @@ async def run_check(
 def _check_start(
     command: Sequence[str], request: Request, host: Host, where: Workspace, options: Mapping[str, Any]
 ) -> Start:
+    _make_home(request, host)
     workdir, pass_env = options.get("workdir"), options.get("pass_env", ())
     env = environment(request, host, where, env=options.get("env", {}), pass_env=pass_env)
     # SWARMD_SESSION without a token: `swarmd` refuses, and does not take the check for an operator.

@@ -31,7 +31,7 @@ class Host:
     path: str = SYSTEM_PATH
     user: str = "nobody"
     lang: str = "C.UTF-8"
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The daemon's own environment: only what an agent's `pass_env` names is taken from it."""
     cgroup: str | None = None
     """The folder of a delegated control group (cgroup.delegated), where there is one."""

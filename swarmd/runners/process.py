@@ -41,8 +41,8 @@ class Start:
     """An absolute path, or a bare name that is looked for on env's PATH."""
     argv: Sequence[str]
     workdir: str
-    env: Mapping[str, str]
-    stdin: bytes = b""
+    env: Mapping[str, str] = field(repr=False)
+    stdin: bytes = field(default=b"", repr=False)
     policy: Policy
     marker: str
     """Names the session to kill_leftovers: its socket's path, as in its environment (or its temp folder's)."""
@@ -50,7 +50,7 @@ class Start:
     """A control group of its own (cgroup.create)."""
     grace_seconds: float = 3.0
     """From a polite stop (TERM) to the end of everything (KILL)."""
-    secrets: Sequence[str] = ()
+    secrets: Sequence[str] = field(default=(), repr=False)
     python: str = sys.executable
 
 

@@ -11,6 +11,7 @@ from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, tree_problems
 from swarmd.core.merge import Merged, merge
 from swarmd.core.staging import Conflict
 from swarmd.core.world import Document, agent_of
+from swarmd.errors import Busy
 from swarmd.store import documents, marks
 from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
 from swarmd.store.marks import Mark
@@ -24,7 +25,7 @@ GONE_SECONDS = 0.3
 TRIES = 10
 
 
-class HeadMoved(Exception):
+class HeadMoved(Busy):
     """Somebody committed while a merge was made: make it again."""
 
 

@@ -290,3 +290,25 @@ def published_files(connection: sqlite3.Connection) -> list[tuple[str, str, bool
         "ON p.agent = h.agent AND p.path = h.path WHERE h.hash IS NOT NULL ORDER BY h.agent, h.path"
     )
     return [(row["agent"], row["path"], bool(row["waits"])) for row in rows]
+
+
+def by_ids(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Row]:
+    """These sessions, in order."""
+    found: list[Row] = []
+    for start in range(0, len(ids), 500):
+        some = ids[start : start + 500]
+        marks = ",".join("?" * len(some))
+        found += [dict(r) for r in connection.execute(f"SELECT * FROM sessions WHERE id IN ({marks}) ORDER BY id", some)]
+    return found
+
+
+def retries_of(connection: sqlite3.Connection, id: int) -> list[Row]:
+    """The queued sessions that are to retry this one."""
+    rows = connection.execute("SELECT * FROM sessions WHERE state = 'queued' AND retry_of = ?", (id,))
+    return [dict(row) for row in rows]
+
+
+def caused(connection: sqlite3.Connection, handoff: int) -> int:
+    """How many sessions a handoff has caused."""
+    row = connection.execute("SELECT count(*) FROM sessions WHERE cause_handoff = ? AND started IS NOT NULL", (handoff,))
+    return int(row.fetchone()[0])

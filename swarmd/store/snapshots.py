@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
 from swarmd.core.changes import act_of, target_of
-from swarmd.core.handoffs import WORK, Handoff, work_order
+from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
 from swarmd.store import meta, sessions
 from swarmd.store.rows import HANDOFF_COLUMNS, handoffs_of
 from swarmd.store.world import SqlWorld
 
-OPEN_SHOWN = 200
+WORK_READ = 500
 SENT_SHOWN = 50
 REPORTS_SHOWN = 20
 KEPT_DAYS = 30
@@ -45,12 +45,12 @@ def snapshot(
     with reading(connection):
         world = SqlWorld(connection, now)
         last = _last(connection, agent.name, session)
-        open_handoffs = world.handoffs(receiver=agent.name, statuses=WORK, limit=OPEN_SHOWN * 5)
+        open_handoffs, more = _work(connection, agent.name, now)
         return Snapshot(
             agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
             memory=tuple(world.documents(agent.name)), keys=tuple(world.keys(agent.name)),
             below=tuple(_below(connection, world, name) for name in world.tree.children(agent.name)),
-            open_handoffs=tuple(sorted(open_handoffs, key=lambda h: work_order(h, now))),
+            open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
             aftermath=None if last is None else _aftermath(connection, agent.name, last),
             conflicts=tuple(_conflicts(connection, agent.name)),
@@ -111,6 +111,23 @@ def _below(connection: sqlite3.Connection, world: SqlWorld, name: str) -> Below:
             for row in reversed(reports)
         ),
     )  # fmt: skip
+
+
+def _work(connection: sqlite3.Connection, agent: str, now: datetime) -> tuple[list[Handoff], int]:
+    """The open work, urgent first, then oldest, and how much more there is than is looked at."""
+    rows = connection.execute(
+        f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged') "
+        "ORDER BY min(3, CASE priority WHEN 'urgent' THEN 3 WHEN 'high' THEN 2 WHEN 'normal' THEN 1 ELSE 0 END "
+        "+ (due IS NOT NULL AND due < ?)) DESC, created, id LIMIT ?",
+        (agent, to_text(now - timedelta(hours=1)), WORK_READ + 1),
+    ).fetchall()
+    more = 0
+    if len(rows) > WORK_READ:
+        count = connection.execute(
+            "SELECT count(*) FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged')", (agent,)
+        ).fetchone()[0]
+        rows, more = rows[:WORK_READ], count - WORK_READ
+    return sorted(handoffs_of(connection, rows), key=lambda h: work_order(h, now)), more
 
 
 def _sent(connection: sqlite3.Connection, agent: str, last: sqlite3.Row | None, now: datetime) -> list[Handoff]:

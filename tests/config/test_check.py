@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel, model_validator
 
 from swarmd.config.check import Rules, check_file
+from swarmd.config.document import Document
+from swarmd.config.files import FileRead
 from swarmd.config.kinds import RunnerKind
+from swarmd.config.model import TABLES, AgentFile
+from swarmd.config.scan import ScannedFile
 from swarmd.config.settings import Defaults
-from swarmd.core.agent import Agent, Limits, MemoryRules, Sandbox, Success, When, definition_hash, from_json, to_json
+from swarmd.core.agent import (
+    Agent,
+    Limits,
+    MemoryRules,
+    Sandbox,
+    Success,
+    When,
+    definition_hash,
+    from_json,
+    to_json,
+)
 from tests.config.kit import DATA, GOOD, KINDS, Folder, good
 
 FULL = (DATA / "agent_full.toml").read_text()
@@ -76,7 +93,11 @@ def test_of_the_full_sample_only_what_this_version_lacks_is_refused(folder):
 
 def without_what_is_missing(text: str) -> str:
     text = re.sub(r"\[(wake|gate)\].*?\n\n", "", text, flags=re.DOTALL)
-    return "".join(line for line in text.splitlines(keepends=True) if not re.match(r"(\w+_per_day|tokens_per_session) ", line))
+    return "".join(
+        line
+        for line in text.splitlines(keepends=True)
+        if not re.match(r"(\w+_per_day|tokens_per_session) ", line)
+    )
 
 
 def test_the_rest_of_the_full_sample_loads_with_just_its_values(folder):
@@ -131,7 +152,9 @@ def test_a_definition_survives_the_store_unchanged(folder):
 
 
 def test_a_runner_that_counts_tokens_may_have_a_limit_of_them(folder):
-    text = 'system_prompt = "x"\n[runner]\nkind = "model"\nmodel = "m"\n[limits]\ntokens_per_session = 400_000\n'
+    text = (
+        'system_prompt = "x"\n[runner]\nkind = "model"\nmodel = "m"\n[limits]\ntokens_per_session = 400_000\n'
+    )
     agent = loaded(folder, text)
     assert agent.limits.tokens_per_session == 400_000
     assert agent.runner_options == {"model": "m", "effort": "low"}
@@ -240,7 +263,10 @@ def test_a_broken_file_is_refused_with_its_line_and_what_is_expected(folder, tex
 
 
 def test_all_that_is_wrong_is_said_at_once_and_in_the_order_of_the_file(folder):
-    folder.write("eve", 'timout = 1\nsystem_prompt = "x"\nparent = "bub"\n[limits]\nretries = "x"\n[runner]\nkind = "x"\n')
+    folder.write(
+        "eve",
+        'timout = 1\nsystem_prompt = "x"\nparent = "bub"\n[limits]\nretries = "x"\n[runner]\nkind = "x"\n',
+    )
     folder.write("bob", "x = \n")
     assert [str(problem).split(":")[:3] for problem in folder.load().problems] == [
         ["agents.d/bob.toml", "1", "5"],
@@ -348,6 +374,54 @@ def test_a_runners_own_checks_speak_for_themselves_and_stop_only_its_files(folde
     rules = Rules(kinds={"x": RunnerKind(options=options)})
     judged = check_file(folder.scan().files["bob"], Defaults(), rules)
     assert [str(problem) for problem in judged.problems] == [f"agents.d/bob.toml:{text}"]
+
+
+WORDS = st.sampled_from(
+    [
+        *AgentFile.model_fields,
+        *(name for table in TABLES.values() for name in table.model_fields),
+        "kind",
+        "command",
+        "x",
+    ]
+)
+TEXTS = st.one_of(
+    st.text(max_size=5),
+    st.sampled_from(
+        [
+            "command",
+            "model",
+            "0 * * * *",
+            "5m",
+            "bob",
+            "auto",
+            "/x",
+            "~",
+            "\x00",
+            "Europe/Berlin",
+            "2026-12-24T18:00",
+        ]
+    ),
+)
+VALUES = st.recursive(
+    st.one_of(TEXTS, st.booleans(), st.integers(), st.floats(), st.datetimes(), st.just(1 << 40_000)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2), st.dictionaries(st.one_of(WORDS, TEXTS), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(WORDS, VALUES, max_size=6), st.dictionaries(WORDS, VALUES, max_size=3))
+def test_whatever_a_file_holds_it_is_an_agent_or_has_errors_and_nothing_raises(data, defaults):
+    read = FileRead(path=Path("/x/agents.d/bob.toml"))
+    file = ScannedFile(name="bob", file="a", read=read, document=Document(file="a", data=data))
+    laid_under = Defaults(raw=defaults, document=Document(file="s", data={"defaults": defaults}))
+    judged = check_file(file, laid_under, Rules(kinds=KINDS))
+    assert (judged.agent is None) == any(problem.is_error for problem in judged.problems)
+    assert all(str(problem).isprintable() for problem in judged.problems)
+    if judged.agent is not None:
+        assert from_json(to_json(judged.agent)) == judged.agent
 
 
 def test_only_files_that_changed_are_judged_again(folder):

@@ -27,7 +27,7 @@ def test_a_file_saved_on_windows_reads_as_any_other():
     ("data", "sentence"),
     [
         (b"a = \nb = 1", "a.toml:1:5: not valid TOML: Invalid value"),
-        (b"x = 1\n\na = 'open", "a.toml:3: not valid TOML: Expected \"'\""),
+        (b"x = 1\n\na = 'open", 'a.toml:3: not valid TOML: Expected "\'"'),
         (b"a = 1\na = 2\n", "a.toml:2:6: not valid TOML: Cannot overwrite a value"),
         ("a = 1\n".encode("utf-16"), "a.toml: is UTF-16; save it as UTF-8"),
         ("ab = 'ä'\n".encode("utf-16-le"), "a.toml: is not UTF-8 (UTF-16 without a BOM?); save it as UTF-8"),

@@ -133,7 +133,9 @@ def test_what_a_stranger_owns_is_refused(tmp_path):
     os.chown(path, 1234, 0)
     assert read(path).problem == "refused: uid 1234 owns it, which is neither root nor the daemon's user (0)"
     assert read(path, guard=Guard(uid=1234)).problem is None
-    assert "which sessions run as" in (read(path, guard=Guard(uid=0, session_users=(SessionUser(uid=1234),))).problem or "")
+    assert "which sessions run as" in (
+        read(path, guard=Guard(uid=0, session_users=(SessionUser(uid=1234),))).problem or ""
+    )
     os.chown(path, 0, 0)
     link.symlink_to(path)
     os.chown(link, 1234, 0, follow_symlinks=False)

@@ -433,7 +433,9 @@ class History:
 
     def look(self):
         checks = {
-            name: FileCheck(name=name, document=read_document(name, b""), agent=agent, parent=agent and agent.parent)
+            name: FileCheck(
+                name=name, document=read_document(name, b""), agent=agent, parent=agent and agent.parent
+            )
             for name, agent in self.files.items()
         }
         checked = Checked(folder=FolderState(kind="present"), files=checks)
@@ -516,3 +518,25 @@ def test_a_chain_of_a_thousand_is_arranged_in_time_however_it_ends(last):
     reload = history.look()
     assert time.perf_counter() - start < 2.0
     assert len(reload.agents) == (1000 if last is None else 0)
+
+
+def test_a_thousand_agents_are_loaded_rescanned_and_reloaded_in_time(folder):
+    for number in range(1000):
+        parent = f"a{(number - 1) // 4}" if number else None
+        folder.write(f"a{number}", good(parent, f"schedule = '{number % 60} {number // 60} * * *'\n"))
+    seconds = []
+
+    def timed(act):
+        start = time.perf_counter()
+        found = act()
+        seconds.append(time.perf_counter() - start)
+        return found
+
+    assert len(timed(folder.load).agents) == 1000
+    before = folder.scanned
+    assert all(timed(folder.scan).says_same_as(before) for _ in range(5))
+    folder.write("a7", good("a1", "enabled = false\n"))
+    assert timed(folder.load).changed == ("a7",)
+    assert seconds[0] < 3.0
+    assert min(seconds[1:6]) < 0.05
+    assert seconds[6] < 1.0

@@ -76,7 +76,9 @@ MARKS = st.just("mark")
 VALUES = st.recursive(
     MARKS,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=3), st.lists(st.dictionaries(KEYS, inner), max_size=2)
+        st.lists(inner, max_size=3),
+        st.dictionaries(KEYS, inner, max_size=3),
+        st.lists(st.dictionaries(KEYS, inner), max_size=2),
     ),
     max_leaves=12,
 )
@@ -94,7 +96,12 @@ class Writer:
         return self.draw(st.sampled_from(choices))
 
     def key(self, key: str) -> str:
-        if key and key.isascii() and key.replace("_", "").replace("-", "").isalnum() and self.choose(True, False):
+        if (
+            key
+            and key.isascii()
+            and key.replace("_", "").replace("-", "").isalnum()
+            and self.choose(True, False)
+        ):
             return key
         if "'" not in key and key.isprintable() and self.choose(True, False):
             return f"'{key}'"
@@ -104,7 +111,11 @@ class Writer:
         number = next(self.numbers)
         forms = [f"{number}", f'"{number} \\" # ]"', f"'{number} \" # }}'", f"{number}.5"]
         if not inline:
-            forms += [f'"""{number}\n[x]\na = "1" \\\\ ""\n"""', f"'''{number}\n''b\\\n'''''", f'"""{number}"" """""']
+            forms += [
+                f'"""{number}\n[x]\na = "1" \\\\ ""\n"""',
+                f"'''{number}\n''b\\\n'''''",
+                f'"""{number}"" """""',
+            ]
         return self.choose(*forms)
 
     def inline(self, value, *, broken: bool) -> str:
@@ -123,18 +134,29 @@ class Writer:
         for key, item in value.items():
             if isinstance(item, dict) and self.choose(True, False):
                 later.append((key, item))
-            elif item and isinstance(item, list) and all(isinstance(one, dict) for one in item) and self.choose(True, False):
+            elif (
+                item
+                and isinstance(item, list)
+                and all(isinstance(one, dict) for one in item)
+                and self.choose(True, False)
+            ):
                 later.append((key, item))
             elif isinstance(item, dict) and item and self.choose(True, False):
                 for inner_key, inner in item.items():  # dotted
-                    self.lines.append(f"{self.key(key)} . {self.key(inner_key)}={self.inline(inner, broken=True)}")
+                    self.lines.append(
+                        f"{self.key(key)} . {self.key(inner_key)}={self.inline(inner, broken=True)}"
+                    )
             else:
                 self.lines.append(f"{self.key(key)} = {self.inline(item, broken=True)} # [end]")
             self.lines.append(self.choose("", "# x = 1", "\t"))
         for key, item in later:
             inner_path = [*path, self.key(key)]
             for one in item if isinstance(item, list) else [item]:
-                self.lines.append(f"[[{'.'.join(inner_path)}]]" if isinstance(item, list) else f"[ {' . '.join(inner_path)} ]")
+                self.lines.append(
+                    f"[[{'.'.join(inner_path)}]]"
+                    if isinstance(item, list)
+                    else f"[ {' . '.join(inner_path)} ]"
+                )
                 self.table(inner_path, one)
 
 

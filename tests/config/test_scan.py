@@ -25,7 +25,8 @@ def test_only_toml_files_of_the_folder_itself_are_read(folder):
 
 
 @pytest.mark.parametrize(
-    "name", ["Bob", "-a", "a b", "con\nx", "ä", "a.b", "all", "operator", "self", "children", "system", "x" * 64]
+    "name",
+    ["Bob", "-a", "a b", "con\nx", "ä", "a.b", "all", "operator", "self", "children", "system", "x" * 64],
 )
 def test_names_that_cannot_be_an_agents_are_refused_by_one_rule(folder, name):
     folder.write(f"{name}.toml", good())
@@ -74,6 +75,17 @@ def test_a_file_in_the_folders_place_is_a_value(folder):
     folder.path.rmdir()
     folder.path.write_text("x")
     assert folder.scan().state.kind == "unreadable"
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_a_value(folder):
+    folder.write("a", good()).chmod(0)
+    problem = folder.scan().files["a"].document.problem
+    assert str(problem) == "agents.d/a.toml: cannot be read: Permission denied"
+    folder.path.chmod(0)
+    state = folder.scan().state
+    folder.path.chmod(0o700)
+    assert (state.kind, state.reason) == ("unreadable", f"{folder.path} cannot be read: Permission denied")
 
 
 def test_a_folder_that_everyone_may_write_is_not_trusted(folder):

@@ -155,8 +155,16 @@ def test_an_own_schedule_or_prompt_takes_the_place_of_the_defaults(folder):
     folder.write("a", runner + "schedule = '5 * * * *'\n")
     folder.write("b", PROMPT + runner + "schedule.every = '5m'\n")
     agents = folder.load().agents
-    assert (agents["a"].when.cron, agents["a"].when.timezone, agents["a"].system_prompt) == ("5 * * * *", "UTC", "for all")
-    assert (agents["b"].when.cron, agents["b"].when.every_seconds, agents["b"].system_prompt) == (None, 300, "x")
+    assert (agents["a"].when.cron, agents["a"].when.timezone, agents["a"].system_prompt) == (
+        "5 * * * *",
+        "UTC",
+        "for all",
+    )
+    assert (agents["b"].when.cron, agents["b"].when.every_seconds, agents["b"].system_prompt) == (
+        None,
+        300,
+        "x",
+    )
 
 
 def test_an_edit_of_the_defaults_prompt_file_changes_the_agents(folder):
@@ -180,7 +188,9 @@ def test_a_fault_that_only_shows_in_an_agent_is_told_where_its_value_stands(fold
     folder.settings_path.write_text("[defaults.limits]\ntokens_per_session = 5\n")
     folder.write("a", good())
     (problem,) = folder.load().problems
-    assert str(problem).startswith("swarmd.toml:2: defaults.limits.tokens_per_session: a limit that the runner cannot")
+    assert str(problem).startswith(
+        "swarmd.toml:2: defaults.limits.tokens_per_session: a limit that the runner cannot"
+    )
 
 
 def test_merging_leaves_odd_shapes_for_the_check_to_find():

@@ -6,12 +6,15 @@ import os
 import socket
 import stat
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from swarmd.core.agent import Agent, Sandbox
 from swarmd.errors import Failed
 from swarmd.runners import landlock
+from swarmd.runners.command import fence
 from swarmd.runners.sandbox import describe, missing_problems, policy, write_problems
 from tests.runners.machines import TOKEN, needs_landlock, needs_scopes, text_of, until
 
@@ -296,6 +299,26 @@ def test_a_policy_in_words():
     assert describe(_policy(level="none"))[-1].startswith("note: sandbox.level is 'none'")
 
 
+@dataclass
+class Places:
+    state: Path
+    runtime: Path
+    agents: Path
+
+
+def test_an_agents_fence_in_words_makes_nothing(machine):
+    where = Places(state=machine.state, runtime=machine.root / "run", agents=machine.agents)
+    level, lines = fence(Agent(name="polybreak", sandbox=Sandbox(write=("/etc",))), where)
+    assert level == ("landlock" if landlock.abi() else "none")
+    assert not (machine.state / "homes").exists()
+    if level == "landlock":
+        assert "writes: /etc" in lines
+        assert f"writes: {os.path.realpath(machine.state)}/homes/polybreak" in lines
+    refused = fence(Agent(name="polybreak", sandbox=Sandbox(write=(str(machine.state),))), where)
+    assert refused[0] == "none"
+    assert refused[1][0].startswith("no session can start: sandbox: ")
+
+
 def test_the_way_to_a_hidden_place_is_left_out_and_all_beside_it_is_not(machine):
     root = os.path.realpath(machine.root)
     beside = list(landlock._outside([f"{root}/state", f"{root}/state/sessions", "/dev"]))
@@ -306,12 +329,16 @@ def test_the_way_to_a_hidden_place_is_left_out_and_all_beside_it_is_not(machine)
     assert not any(stat.S_ISLNK(os.lstat(path).st_mode) for path in beside if os.path.lexists(path))
 
 
+def _command_line(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 async def test_the_supervisor_does_not_see_the_environment_and_argv_holds_no_secret(machine):
     session = asyncio.ensure_future(machine.run("sh", "-c", "echo $PPID; sleep 60", env={"K": "value-of-k"}))
     log = machine.state / "sessions/1/output.log"
     await until(lambda: log.exists() and log.read_text().endswith("\n"))
     supervisor = int(log.read_text())
-    line = Path(f"/proc/{supervisor}/cmdline").read_bytes()
+    line = _command_line(supervisor)
     assert TOKEN.encode() not in line
     assert b"value-of-k" not in line
     assert b"keep Polybreak" not in line

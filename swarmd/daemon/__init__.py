@@ -1,0 +1,1 @@
+"""The running daemon: the clock, slots, starts, signals, the operator's socket."""

@@ -1,0 +1,112 @@
+"""The daemon as the service's acts see it: calls from other threads, carried out on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from swarmd.core.changes import SendHandoff
+from swarmd.core.world import Actor
+from swarmd.daemon.logs import log
+from swarmd.errors import Busy, Refused
+from swarmd.service.control import RunWish
+from swarmd.service.loading import edited
+from swarmd.session.flow import order_of
+from swarmd.store import commit as committing
+from swarmd.store import meta, sessions, slots
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from swarmd.core.agent import Agent
+    from swarmd.daemon.daemon import Daemon
+
+T = TypeVar("T")
+
+
+class LoopControl:
+    """service.control.Control over a running daemon."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._waiters: dict[int, Future[None]] = {}
+        self._claimed: set[str] = set()
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        if self.loop is None:
+            work.close()
+            raise Refused("the daemon is not ready yet; try again")
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def cancel(self, session: int, reason: str) -> None:
+        """As Control."""
+        self._do(self._daemon.starter.cancel(session, reason))
+
+    def reload(self, *, allow_empty: bool, by: str) -> Mapping[str, Any]:
+        """As Control."""
+        return self._do(self._daemon.reload(allow_empty=allow_empty, by=by, force=True))
+
+    def wake(self) -> None:
+        """As Control."""
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self._daemon.starter.pump)
+
+    def run(self, wish: RunWish) -> int:
+        """As Control."""
+        id, ended = self._do(self._queue(wish))
+        ended.result()
+        return id
+
+    async def _queue(self, wish: RunWish) -> tuple[int, Future[None]]:
+        """Queue the session and start it. All checks and the claim of the agent are one step of the loop."""
+        daemon = self._daemon
+        if daemon.starter.holding is not None:
+            raise Busy(f"nothing starts at present: {daemon.starter.holding}")
+        busy = daemon.starter.busy(wish.agent)
+        if busy.running is not None or busy.waiting or wish.agent in self._claimed:
+            which = f"session {busy.running}" if busy.running is not None else "a session that waits"
+            raise Busy(f"{wish.agent} is busy already ({which}); wait for it, or cancel it with swarmd session cancel")
+        self._claimed.add(wish.agent)
+        try:
+            definition = await asyncio.to_thread(self._definition, wish)
+            id = await daemon.store.writer.run(lambda connection: self._rows(connection, wish))
+            ended: Future[None] = Future()
+            self._waiters[id] = ended
+            daemon.starter.add(order_of(sessions.row(daemon.reader, id), definition))
+        finally:
+            self._claimed.discard(wish.agent)
+        daemon.starter.pump()
+        log.info("queued by %s", wish.by, extra={"agent": wish.agent, "session": id})
+        return id, ended
+
+    def _definition(self, wish: RunWish) -> Agent | None:
+        if wish.file_text is None:
+            return None
+        loader = self._daemon.loader
+        return edited(self._daemon.places, wish.agent, wish.file_text, wish.file_path, loader.rules, loader.settings)
+
+    def _rows(self, connection: sqlite3.Connection, wish: RunWish) -> int:
+        """The operator's handoff, where there is a text, and the session that is to do it."""
+        now = self._daemon.clock.now()
+        handoff = None
+        if wish.text is not None and wish.mode == "commit":
+            handoff = meta.bump(connection, "handoffs")
+            change = SendHandoff(id=handoff, to=wish.agent, text=wish.text)
+            done = committing.commit(connection, Actor(by=wish.by), [change], now, asked=True, act="handoff_send",
+                                     target=wish.agent)  # fmt: skip
+            if done.refusals:
+                raise Refused("; ".join(done.refusals))
+        note = "" if wish.text is None else f"{wish.by} asks: {wish.text}" if handoff is None else f"handoff {handoff}"
+        return slots.queue(
+            connection, agent=wish.agent, trigger="manual", now=now, by=wish.by, mode=wish.mode, note=note,
+            cause_handoff=handoff, depth=1 if handoff is not None else 0,
+        )  # fmt: skip
+
+    def ended(self, id: int) -> None:
+        """A session has ended: whoever waits for it goes on."""
+        waiter = self._waiters.pop(id, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)

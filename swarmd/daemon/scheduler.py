@@ -1,0 +1,71 @@
+"""The one file that knows APScheduler: it is told the next moment of each distinct schedule, and decides nothing.
+
+One job for all agents of one (expression, zone): ten thousand agents due at once are one wake-up. No misfire rule, no
+overlap rule and no crontab text of the library's is used (its readings differ from cron's).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.base import BaseTrigger
+
+from swarmd.core.schedule import Schedule, next_slot
+
+Fire = Callable[[str], None]
+
+
+class _NextSlot(BaseTrigger):  # type: ignore[misc]
+    """Our schedules as the library asks for them: the next moment after the one before."""
+
+    def __init__(self, schedule: Schedule, now: Callable[[], datetime]) -> None:
+        self._schedule = schedule
+        self._now = now
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime | None:
+        """The next slot. Counted in UTC, from the last one: the library's `now` may have lost its fold."""
+        after = self._now() if previous is None else max(previous, self._now())
+        return next_slot(self._schedule, after)
+
+
+class Scheduler:
+    """Calls `fire(key)` on the loop when the schedule of that key is due."""
+
+    def __init__(self, fire: Fire, now: Callable[[], datetime]) -> None:
+        self._fire = fire
+        self._now = now
+        self._scheduler = AsyncIOScheduler(timezone="UTC")
+        self._keys: set[str] = set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """No more fires."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)
+
+    def set(self, schedules: Mapping[str, Schedule]) -> None:
+        """Watch exactly these schedules, by key."""
+        for key in self._keys - schedules.keys():
+            if self._scheduler.get_job(key) is not None:
+                self._scheduler.remove_job(key)
+        for key in schedules.keys() - self._keys:
+            # Lateness is ours to judge: without these the library drops what is a second late.
+            self._scheduler.add_job(self._fire, _NextSlot(schedules[key], self._now), args=(key,), id=key,
+                                    misfire_grace_time=None, coalesce=True, max_instances=1_000_000)  # fmt: skip
+        self._keys = set(schedules)
+
+    def wake(self) -> None:
+        """The clock was set, or the host slept: the library's timer counts on the steady clock and must look again."""
+        if self._scheduler.running:
+            for job in self._scheduler.get_jobs():
+                job.reschedule(job.trigger)
+            self._scheduler.wakeup()
+
+    def keys(self) -> Iterable[str]:
+        """The keys that are watched."""
+        return frozenset(self._keys)
