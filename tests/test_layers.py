@@ -34,7 +34,7 @@ PLANTED = [
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs the contracts of `folder` over the swarmd that lies in it, not over the one that is installed."""
-    command = [sys.executable, "-c", LINT, "--no-cache", "--config", "pyproject.toml"]
+    command = [sys.executable, "-c", LINT, "--no-cache"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

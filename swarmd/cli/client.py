@@ -99,7 +99,7 @@ class SessionClient:
 
 
 class Doors(Protocol):
-    """The operator's ways to the store, as swarmd.service.operator has them."""
+    """The operator's ways to the store."""
 
     def open_reader(self, where: Places) -> Any:
         """Reads the database itself. Raises PermissionError where that is not allowed."""
@@ -111,6 +111,10 @@ class Doors(Protocol):
 
     def open_local(self, where: Places, as_agent: str | None) -> Any:
         """Acts under the store's lock, while no daemon has it; a context manager."""
+        ...
+
+    def run_local(self, where: Places, args: Mapping[str, Any], as_agent: str | None) -> Any:
+        """Runs an agent while no daemon has the lock: a daemon without schedules for that long."""
         ...
 
 
@@ -125,7 +129,7 @@ class OperatorClient:
     def call(self, name: str, args: Mapping[str, Any]) -> Any:
         """As Client."""
         where = places_of(self.options, self.environ)
-        doors = self.doors or _service()
+        doors = self.doors or _Service()
         if name in READS:
             return self._read(doors, where, name, args)
         value = self._act(doors, where, name, args)
@@ -148,16 +152,40 @@ class OperatorClient:
             try:
                 return doors.socket_client(where).call(name, args, as_agent=as_agent)
             except ConnectionError:  # no daemon: the lock is free, or open_local says who has it
+                if name == "run" and args.get("mode") != "dry_run":
+                    return doors.run_local(where, args, as_agent)
                 with doors.open_local(where, as_agent) as local:
                     return local.call(name, args)
         except PermissionError as denied:
             raise _shut("write", where, denied) from None
 
 
-def _service() -> Doors:
-    from swarmd.service import operator
+class _Service:
+    """The real doors; a module is imported when its door is opened."""
 
-    return operator
+    def open_reader(self, where: Places) -> Any:
+        """As Doors."""
+        from swarmd.service import operator
+
+        return operator.open_reader(where)
+
+    def socket_client(self, where: Places) -> Any:
+        """As Doors."""
+        from swarmd.service import operator
+
+        return operator.socket_client(where)
+
+    def open_local(self, where: Places, as_agent: str | None) -> Any:
+        """As Doors."""
+        from swarmd.service import operator
+
+        return operator.open_local(where, as_agent)
+
+    def run_local(self, where: Places, args: Mapping[str, Any], as_agent: str | None) -> Any:
+        """As Doors."""
+        from swarmd.daemon import main
+
+        return main.run_local(where, args, as_agent)
 
 
 def _shut(what: str, where: Places, denied: PermissionError) -> StoreUnusable:

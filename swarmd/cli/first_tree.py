@@ -8,9 +8,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 
-def copy_tree(agents: Path) -> list[Path]:
-    """Make the folder and every file of the packaged tree that is not there; the files made."""
-    return _copy(files("swarmd") / "templates" / "agents.d", agents)
+def copy_tree(agents: Path, source: Traversable | None = None) -> list[Path]:
+    """Make the folder and every file of the packaged tree (or of `source`) that is not there; the files made."""
+    return _copy(source if source is not None else files("swarmd") / "templates" / "agents.d", agents)
 
 
 def _copy(source: Traversable, target: Path) -> list[Path]:

@@ -167,6 +167,7 @@ def _shrink(widths: list[int], limit: int | None) -> None:
     if limit is None:
         return
     room = limit - _GAP * (len(widths) - 1)
+    widths[:] = [min(one, limit) for one in widths]
     while sum(widths) > room and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
 

@@ -92,7 +92,7 @@ def read_settings(
     document = _document(label, read, required)
     prompt_read = _prompt_read(document, path.parent, guard, now_ns)
     if previous is not None and _same(previous.read, read) and _same(previous.prompt_read, prompt_read):
-        return previous if previous.read is read else dataclasses.replace(previous, read=read)
+        return previous if previous.read == read else dataclasses.replace(previous, read=read)
     found = _settings(document, path.parent, prompt_read, kinds)
     if isinstance(found, Settings):
         return dataclasses.replace(found, read=read, prompt_read=prompt_read)

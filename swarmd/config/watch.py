@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import stat
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,6 +89,9 @@ class FolderWatch:
 
     async def start(self) -> None:
         """Begin to watch."""
+        # watchdog warns on its own thread when a folder is made in one that is just being taken up. It is harmless;
+        # but where warnings are errors it would end that thread, and with it every watch of the process.
+        warnings.filterwarnings("ignore", message="Callback with id", category=RuntimeWarning)
         self._debounce = _Debounce(asyncio.get_running_loop(), self._on_dirty)
         await self.renew()
 

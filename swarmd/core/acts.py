@@ -114,7 +114,9 @@ def checked(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     known = {arg.name for arg in act.args}
     for given in args:
         if given not in known:
-            raise BadInput(f"{name}: no argument is named {given!r}; it takes {', '.join(sorted(known)) or 'none'}")
+            raise BadInput(
+                f"{name}: no argument is named {given!r}; it takes {', '.join(sorted(known)) or 'none'}"
+            )
     values: dict[str, Any] = {}
     for arg in act.args:
         value = args.get(arg.name)

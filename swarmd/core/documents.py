@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from swarmd.core.changes import Change, SendHandoff
+from swarmd.core.changes import AppendMemory, Change, SendHandoff, SetKey, UnsetKey, WriteMemory
 from swarmd.core.handoffs import Handoff
 from swarmd.core.instants import maybe_text, to_text
 from swarmd.core.staging import HandoffWritten, KeyWritten, MemoryWritten, Reported, Verdict
@@ -57,10 +57,10 @@ def _unchanged(change: Change, verdict: Verdict, world: World) -> dict[str, JSON
     handoff = world.handoff(verdict.value) if isinstance(verdict.value, int) else None
     if handoff is not None:
         return handoff_doc(handoff)
-    if hasattr(change, "key"):
+    if isinstance(change, SetKey | UnsetKey):
         key = world.key(change.agent, change.key)
         return key_doc(key) if key is not None else {"agent": change.agent, "key": change.key, "value": None}
-    if hasattr(change, "path"):
+    if isinstance(change, WriteMemory | AppendMemory):
         document = world.document(change.agent, change.path)
         return memory_doc(document) if document is not None else {"agent": change.agent, "path": change.path}
     return {"receiver": change.to} if isinstance(change, SendHandoff) else {}

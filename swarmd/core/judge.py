@@ -92,7 +92,9 @@ def _set_key(actor: Actor, change: SetKey, world: World) -> Verdict:
         return _superseded(overtaken)
     if current is None or current.value is None:
         if len(world.keys(change.agent)) >= names.KEYS_PER_AGENT:
-            return refused(f"{change.agent} has {names.KEYS_PER_AGENT} keys, the most it may have; unset one first")
+            return refused(
+                f"{change.agent} has {names.KEYS_PER_AGENT} keys, the most it may have; unset one first"
+            )
     before = current.value if current is not None else None
     version = current.version + 1 if current is not None else 1
     key = Key(agent=change.agent, key=change.key, value=change.value, version=version,
@@ -133,7 +135,9 @@ def _send(actor: Actor, change: SendHandoff, world: World) -> Verdict:
     if problem := names.text_problem("a handoff", change.text, names.HANDOFF_BYTES):
         return refused(problem, "refused" if change.text.strip() else "bad_input")
     if change.expires is not None and change.expires <= world.now:
-        return refused(f"the handoff to {change.to} would expire at once: {change.expires.isoformat()}", "bad_input")
+        return refused(
+            f"the handoff to {change.to} would expire at once: {change.expires.isoformat()}", "bad_input"
+        )
     if change.dedupe is not None:
         if problem := names.text_problem("a dedupe key", change.dedupe, names.DEDUPE_BYTES):
             return refused(problem)
@@ -178,7 +182,9 @@ def _move(actor: Actor, change: MoveHandoff, world: World, asked: bool) -> Verdi
         if asked:
             return refused(problem)
         last = handoff.last
-        return _superseded(f"handoff {handoff.id} was {handoff.status} by {last.by if last else 'somebody'} meanwhile")
+        return _superseded(
+            f"handoff {handoff.id} was {handoff.status} by {last.by if last else 'somebody'} meanwhile"
+        )
     entry = Entry(at=world.now, by=actor.by, kind=change.move.value, text=change.text)
     moved = replace(handoff, status=RESULT[change.move], thread=(*handoff.thread, entry))
     return Verdict(

@@ -27,7 +27,9 @@ def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
     if change.data is None:
         if base == head_data:
             return _written(actor, change, head, None, world)
-        return Verdict(decision="superseded", reason=f"{change.path} was changed meanwhile; it is not deleted")
+        return Verdict(
+            decision="superseded", reason=f"{change.path} was changed meanwhile; it is not deleted"
+        )
     if head_data is None:
         if base is None or base == change.data:
             return _written(actor, change, head, change.data, world)
@@ -35,7 +37,8 @@ def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
         return _written(actor, change, head, None, world, merged=True, conflicts=(conflict,))
     merged = merge(base or b"", change.data, head_data)
     conflicts = tuple(
-        Conflict(path=change.path, line=piece.line, ours=piece.ours, theirs=piece.theirs) for piece in merged.conflicts
+        Conflict(path=change.path, line=piece.line, ours=piece.ours, theirs=piece.theirs)
+        for piece in merged.conflicts
     )
     if merged.data == head_data and not conflicts:
         return Verdict(decision="nothing")
@@ -94,7 +97,11 @@ def _written(
         agent=change.agent, path=change.path, rev=rev + 1, data=data, at=world.now, by=actor.by
     )  # fmt: skip
     effect = MemoryWritten(document=document, parent=rev, merged=merged, conflicts=conflicts)
-    reason = f"{len(conflicts)} lines of {change.path} met other edits and are kept as conflicts" if conflicts else ""
+    reason = (
+        f"{len(conflicts)} lines of {change.path} met other edits and are kept as conflicts"
+        if conflicts
+        else ""
+    )
     return Verdict(
         decision="done", reason=reason, effects=(effect,), before=f"revision {rev}, {before} bytes",
         after=f"revision {rev + 1}, {len(data) if data is not None else 0} bytes", value=rev + 1,

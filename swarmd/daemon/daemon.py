@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -20,9 +19,8 @@ from swarmd.daemon.remote import LoopControl
 from swarmd.daemon.scheduler import Scheduler
 from swarmd.daemon.starter import Starter
 from swarmd.errors import SwarmdError
-from swarmd.places import Places, make_runtime
+from swarmd.places import SYSTEM_RUNTIME, Places, make_runtime
 from swarmd.runners import cgroup, registry
-from swarmd.runners.host import Host
 from swarmd.service.acting import Service
 from swarmd.service.loading import Loader
 from swarmd.service.reading import session_read
@@ -30,11 +28,12 @@ from swarmd.service.rows import held_by
 from swarmd.session import flow
 from swarmd.session.checks import success_check
 from swarmd.session.flow import Order, order_of
+from swarmd.session.machine import host_of
 from swarmd.session.ports import Clock, Ports
 from swarmd.session.recovery import recover
 from swarmd.session.tokens import TokenCounter
 from swarmd.store import audit, opening, queries, sessions, slots, trees
-from swarmd.store.database import OutcomeUnknown
+from swarmd.store.database import Connection, OutcomeUnknown
 from swarmd.store.store import Store, open_store, raise_attention
 
 TICK_SECONDS = 1.0
@@ -59,6 +58,7 @@ class Daemon:
         self._last_tick: tuple[datetime, float] | None = None
         self._runners: dict[str, Runner] = {}
         self._claiming = asyncio.Lock()
+        self._dead: frozenset[int] = frozenset()
         self._tasks: set[asyncio.Task[Any]] = set()
         self.failed: BaseException | None = None
         self.done = asyncio.Event()
@@ -67,14 +67,11 @@ class Daemon:
 
     def open(self) -> None:
         """Take the state, mend what a dead daemon left, load the agent files. Blocking; raises StoreUnusable."""
-        self.places = make_runtime(self.places, os.getuid())
+        make_runtime(self.places, os.getuid())
         self.store: Store = open_store(
             self.places.state, self.clock.now, operator="unknown", thorough=True, handoff_block=HANDOFF_BLOCK
         )
-        self.host = Host.here(
-            state=str(self.places.state), runtime=str(self.places.runtime), agents=str(self.places.agents),
-            credentials=os.environ.get("CREDENTIALS_DIRECTORY"), cgroup=cgroup.delegated(),
-        )  # fmt: skip
+        self.host = host_of(self.places)
         if self.host.cgroup is not None:
             cgroup.end_leftovers(self.host.cgroup)
         for id in recover(self.store, self.host, self.clock.now()):
@@ -90,7 +87,9 @@ class Daemon:
             runner=self.runner, check=success_check(self.host), read=session_read(self.places, reader),
             reserve=self.store.reserve, sessions_dir=self.places.state / "sessions",
         )  # fmt: skip
-        self.starter = Starter(self._run, self.clock.now, may_start=self._may_start, drop=self._drop, ended=self._ended)
+        self.starter = Starter(
+            self._run, self.clock.now, may_start=self._may_start, drop=self._drop, ended=self._ended
+        )
         self.scheduler = Scheduler(self._fire, self.clock.now)
         self.control = LoopControl(self)
         self.service = Service(self.store, self.places, self.control, self.clock.now, self._facts)
@@ -111,7 +110,7 @@ class Daemon:
         for row in queries.live(self.reader):
             self._add(row)
         self.apply_settings()
-        self.operators = OperatorSocket(self.places.runtime, self.places.state, self.service.call, self.executor)
+        X
         await self.operators.open()
         if self._scheduling:
             self.set_schedules()
@@ -157,7 +156,9 @@ class Daemon:
                 awake_since=self._awake_since, missed_because=self._missed_because,
             )  # fmt: skip
             if decided.claims:
-                ids = await self.store.writer.run(lambda connection: slots.claim(connection, decided.claims, now))
+                ids = await self.store.writer.run(
+                    lambda connection: slots.claim(connection, decided.claims, now)
+                )
                 self._log_claims(decided)
                 for row in queries.by_ids(self.reader, ids):
                     self._add(row)
@@ -168,7 +169,13 @@ class Daemon:
     def _log_claims(self, decided: slotting.Decided) -> None:
         others = [claim for claim in decided.claims if claim.decision != "started"]
         for claim in others[:20]:
-            log.info("slot %s %s: %s", claim.slot.isoformat(), claim.decision, claim.reason, extra=about(claim.agent))
+            log.info(
+                "slot %s %s: %s",
+                claim.slot.isoformat(),
+                claim.decision,
+                claim.reason,
+                extra=about(claim.agent),
+            )
         if len(others) > 20:
             log.info("and %d more slots that start nothing: swarmd log", len(others) - 20)
 
@@ -207,7 +214,7 @@ class Daemon:
         return None
 
     async def _drop(self, order: Order, reason: str) -> None:
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: Connection) -> None:
             sessions.end(connection, order.id, outcome="cancelled", reason=reason, now=self.clock.now())
             slots.redecide(connection, order.id, "skipped", reason)
 
@@ -240,7 +247,9 @@ class Daemon:
         self.starter.pump()
         self._notifier.alive()
 
-    async def _look_at_clocks(self, before: datetime, steady_before: float, now: datetime, steady: float) -> None:
+    async def _look_at_clocks(
+        self, before: datetime, steady_before: float, now: datetime, steady: float
+    ) -> None:
         jump = clock_jump(before, steady_before, now, steady)
         if jump.kind == "steady":
             return
@@ -264,6 +273,7 @@ class Daemon:
         """Once a minute: what ends by time, and all slots once more, should a timer ever have been lost."""
         await upkeep.expire(self.store, self.clock.now())
         await asyncio.to_thread(self.store.folders.checkpoint)
+        self._dead = upkeep.reap(self._dead)
         if self._scheduling:
             await self.claim(list(trees.tree_of(self.reader)))
         free = opening.free_bytes(self.places.state)
@@ -274,7 +284,9 @@ class Daemon:
 
     # -- files ----------------------------------------------------------------------------------------------
 
-    async def reload(self, *, allow_empty: bool = False, by: str = "system", force: bool = False) -> Mapping[str, Any]:
+    async def reload(
+        self, *, allow_empty: bool = False, by: str = "system", force: bool = False
+    ) -> Mapping[str, Any]:
         """Look at the agent files; what has changed is in force from the next session on."""
         loaded = await asyncio.to_thread(self.loader.look, allow_empty=allow_empty, by=by, force=force)
         if loaded is None:
@@ -282,7 +294,12 @@ class Daemon:
         self.apply_settings()
         if loaded.written:
             found = loaded.reload
-            log.info("agents: %d added, %d changed, %d removed", len(found.added), len(found.changed), len(found.removed))
+            log.info(
+                "agents: %d added, %d changed, %d removed",
+                len(found.added),
+                len(found.changed),
+                len(found.removed),
+            )
             if self._scheduling:
                 self.set_schedules()
         for problem in loaded.as_json()["problems"]:

@@ -11,7 +11,13 @@ from typing import TextIO
 
 from swarmd.core.text import one_line, shortened
 
-LEVELS: Mapping[int, int] = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
+LEVELS: Mapping[int, int] = {
+    logging.DEBUG: 7,
+    logging.INFO: 6,
+    logging.WARNING: 4,
+    logging.ERROR: 3,
+    logging.CRITICAL: 2,
+}
 """Python's levels as syslog's, which journald reads from a `<N>` before the line."""
 LINE_CHARS = 2000
 log = logging.getLogger("swarmd")

@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from swarmd.config.watch import SCAN_SECONDS, FolderWatch, Watched
@@ -58,11 +57,15 @@ async def _serve(daemon: Daemon, notifier: Notifier) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     loop.add_signal_handler(signal.SIGHUP, reload.set)
-    loop.add_signal_handler(signal.SIGCHLD, _reap)
     await daemon.start()
     await _loops(daemon, notifier, reload)
     notifier.ready()
-    log.info("ready: %d agents of %s, state %s", len(tree_of(daemon.reader)), daemon.places.agents, daemon.places.state)
+    log.info(
+        "ready: %d agents of %s, state %s",
+        len(tree_of(daemon.reader)),
+        daemon.places.agents,
+        daemon.places.state,
+    )
     await daemon.done.wait()
     log.info("stopping: sessions may end for %g s", daemon.loader.settings.drain_timeout_seconds)
     await _stop(daemon, hurry)
@@ -81,33 +84,14 @@ async def _stop(daemon: Daemon, hurry: asyncio.Event) -> None:
     await stopping
 
 
-def _reap() -> None:
-    """Children that were never ours to start: what a session's supervisor left when it was killed itself."""
-    for entry in Path("/proc/self/task").iterdir():
-        with suppress(OSError, ValueError):
-            for pid in map(int, (entry / "children").read_text().split()):
-                _reap_stranger(pid)
-
-
-def _reap_stranger(pid: int) -> None:
-    """Reap a dead child that asyncio does not wait for. asyncio's own are left to it: it needs their status."""
-    if pid in _awaited():
-        return
-    with suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
-
-
-def _awaited() -> frozenset[int]:
-    watcher = getattr(asyncio.get_event_loop_policy(), "_watcher", None)
-    return frozenset(getattr(watcher, "_callbacks", {}) or getattr(watcher, "_threads", {}) or {})
-
-
 async def _loops(daemon: Daemon, notifier: Notifier, reload: asyncio.Event) -> None:
     dirty = asyncio.Event()
     memory = asyncio.Event()
     watch = FolderWatch([Watched(path=daemon.places.agents), Watched(path=daemon.places.config.parent)], dirty.set,
                         log.warning)  # fmt: skip
-    edits = FolderWatch([Watched(path=daemon.places.state / "memory", recursive=True)], memory.set, log.warning)
+    edits = FolderWatch(
+        [Watched(path=daemon.places.state / "memory", recursive=True)], memory.set, log.warning
+    )
     await watch.start()
     await edits.start()
     daemon.spawn(_ticking(daemon))
@@ -156,8 +140,13 @@ async def _adopting(daemon: Daemon, edits: FolderWatch, memory: asyncio.Event) -
         await memory.wait()
         memory.clear()
         await edits.renew()
-        await asyncio.to_thread(daemon.store.folders.adopt_all, list(tree_of(daemon.reader)))
+        await asyncio.to_thread(_settle_all, daemon, list(tree_of(daemon.reader)))
         await asyncio.sleep(ADOPT_SECONDS)
+
+
+def _settle_all(daemon: Daemon, agents: list[str]) -> None:
+    for agent in agents:
+        daemon.store.folders.settle(agent)
 
 
 def run_local(places: Places, args: Mapping[str, Any], as_agent: str | None = None) -> Any:

@@ -29,7 +29,8 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class OperatorSocket:
-    """Listens while the daemon runs. `call` is the service's, run in `executor`."""
+    """Listens while the daemon runs. `call` is the service's, run in `executor`. `shared`: the runtime folder is the
+    system's or one that was named, and may be opened to the group; a private one in the temp folder stays private."""
 
     def __init__(
         self,
@@ -37,6 +38,8 @@ class OperatorSocket:
         state: Path,
         call: Callable[[Operator, str, dict[str, Any]], Any],
         executor: Executor,
+        *,
+        shared: bool,
     ) -> None:
         self._path = runtime / SOCKET
         self._copy = runtime / KEY
@@ -44,6 +47,7 @@ class OperatorSocket:
         self._secret = (state / KEY).read_text().strip()
         self._call = call
         self._executor = executor
+        self._shared = shared
         self._server: asyncio.Server | None = None
         self._peers: set[asyncio.Task[None]] = set()
 
@@ -57,7 +61,8 @@ class OperatorSocket:
         finally:
             os.umask(old_mask)
         self._server = await asyncio.start_unix_server(self._met, sock=listener, limit=LINE_BYTES)
-        self._share()
+        if self._shared:
+            self._share()
 
     def _share(self) -> None:
         """Let the group `swarmd` in, where there is one: the state folder, with the key, is closed to it."""
@@ -116,11 +121,15 @@ class OperatorSocket:
 
     def _admitted(self, peer: Any, secret: str) -> str:
         """The operator's name. Raises Refused."""
-        pid, uid, _ = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        pid, uid, _ = _CREDENTIALS.unpack(
+            peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        )
         if not hmac.compare_digest(secret.encode(), self._secret.encode()):
             raise Refused("the operator's key is wrong: operator.key in the state folder has the right one")
         if uid not in (0, self._state.stat().st_uid) and not _in_group(uid):
-            raise Refused(f"uid {uid} is no operator: root, the state's owner and members of the group {GROUP} are")
+            raise Refused(
+                f"uid {uid} is no operator: root, the state's owner and members of the group {GROUP} are"
+            )
         if descends(pid, os.getpid()):
             raise Refused("this process belongs to a session, and a session acts as its own agent only")
         return name_of(uid)
@@ -164,7 +173,11 @@ def _message(line: bytes) -> dict[str, Any]:
         message = json.loads(line)
     except (ValueError, RecursionError):
         raise BadInput("the question is no line of JSON") from None
-    if not isinstance(message, dict) or not isinstance(message.get("call"), str) or not isinstance(message.get("args"), dict):
+    if (
+        not isinstance(message, dict)
+        or not isinstance(message.get("call"), str)
+        or not isinstance(message.get("args"), dict)
+    ):
         raise BadInput("the question needs call and args")
     if message.get("as") is not None and not isinstance(message["as"], str):
         raise BadInput("as: an agent's name is expected")

@@ -15,11 +15,10 @@ from swarmd.service.control import RunWish
 from swarmd.service.loading import edited
 from swarmd.session.flow import order_of
 from swarmd.store import commit as committing
+from swarmd.store.database import Connection
 from swarmd.store import meta, sessions, slots
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from swarmd.core.agent import Agent
     from swarmd.daemon.daemon import Daemon
 
@@ -68,7 +67,9 @@ class LoopControl:
         busy = daemon.starter.busy(wish.agent)
         if busy.running is not None or busy.waiting or wish.agent in self._claimed:
             which = f"session {busy.running}" if busy.running is not None else "a session that waits"
-            raise Busy(f"{wish.agent} is busy already ({which}); wait for it, or cancel it with swarmd session cancel")
+            raise Busy(
+                f"{wish.agent} is busy already ({which}); wait for it, or cancel it with swarmd session cancel"
+            )
         self._claimed.add(wish.agent)
         try:
             definition = await asyncio.to_thread(self._definition, wish)
@@ -86,9 +87,11 @@ class LoopControl:
         if wish.file_text is None:
             return None
         loader = self._daemon.loader
-        return edited(self._daemon.places, wish.agent, wish.file_text, wish.file_path, loader.rules, loader.settings)
+        return edited(
+            self._daemon.places, wish.agent, wish.file_text, wish.file_path, loader.rules, loader.settings
+        )
 
-    def _rows(self, connection: sqlite3.Connection, wish: RunWish) -> int:
+    def _rows(self, connection: Connection, wish: RunWish) -> int:
         """The operator's handoff, where there is a text, and the session that is to do it."""
         now = self._daemon.clock.now()
         handoff = None
@@ -99,7 +102,13 @@ class LoopControl:
                                      target=wish.agent)  # fmt: skip
             if done.refusals:
                 raise Refused("; ".join(done.refusals))
-        note = "" if wish.text is None else f"{wish.by} asks: {wish.text}" if handoff is None else f"handoff {handoff}"
+        note = (
+            ""
+            if wish.text is None
+            else f"{wish.by} asks: {wish.text}"
+            if handoff is None
+            else f"handoff {handoff}"
+        )
         return slots.queue(
             connection, agent=wish.agent, trigger="manual", now=now, by=wish.by, mode=wish.mode, note=note,
             cause_handoff=handoff, depth=1 if handoff is not None else 0,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from swarmd.core.slots import SlotDecision, due, overlapping
 from swarmd.core.tree import Tree
 from swarmd.service.rows import held_by, schedule_of
 from swarmd.store import queries
+from swarmd.store.database import Connection, Row
 from swarmd.store.slots import Claim
 
 GRACE_SECONDS = 30.0
@@ -64,7 +64,7 @@ class Decided:
 
 
 def decide(
-    connection: sqlite3.Connection,
+    connection: Connection,
     tree: Tree,
     names: Iterable[str],
     now: datetime,
@@ -89,7 +89,11 @@ def decide(
         schedule = cache[key]
         if schedule is None:
             continue
-        grace = GRACE_SECONDS if awake_since is None else min(GRACE_SECONDS, max(0.0, (now - awake_since).total_seconds()))
+        grace = (
+            GRACE_SECONDS
+            if awake_since is None
+            else min(GRACE_SECONDS, max(0.0, (now - awake_since).total_seconds()))
+        )
         decisions = due(
             schedule, from_text(handled[name]), now, agent=name, jitter_seconds=agent.when.jitter_seconds,
             catch_up=agent.when.catch_up, catch_up_max_age_seconds=agent.when.catch_up_max_age_seconds,
@@ -109,7 +113,9 @@ def _blocked(agent: Agent, held: list[str], pauses: Mapping[str, queries.Row]) -
     return None
 
 
-def _claims(agent: Agent, rows: Iterable[SlotDecision], busy: Busy, claims: list[Claim], cancel: list[int]) -> None:
+def _claims(
+    agent: Agent, rows: Iterable[SlotDecision], busy: Busy, claims: list[Claim], cancel: list[int]
+) -> None:
     waiting = busy.waiting
     started = busy.running
     for row in rows:
@@ -121,7 +127,9 @@ def _claims(agent: Agent, rows: Iterable[SlotDecision], busy: Busy, claims: list
             claims.append(_claim(row, "started", row.reason))
             continue
         verdict = overlapping(agent.when.overlap, started, queued=waiting)
-        claims.append(_claim(row, verdict.decision, verdict.reason if verdict.action != "start" else row.reason))
+        claims.append(
+            _claim(row, verdict.decision, verdict.reason if verdict.action != "start" else row.reason)
+        )
         waiting = waiting or verdict.decision in ("started", "deferred")
         if verdict.action == "cancel_and_start" and started is not None:
             cancel.append(started)

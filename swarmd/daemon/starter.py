@@ -69,7 +69,9 @@ class Starter:
         """A session that waits for its start; `pump` starts it."""
         self._waits[order.agent] = self._waits.get(order.agent, 0) + 1
         if not_before is not None and not_before > self._now():
-            heapq.heappush(self._delayed, _Delayed(not_before=not_before, number=next(self._numbers), order=order))
+            heapq.heappush(
+                self._delayed, _Delayed(not_before=not_before, number=next(self._numbers), order=order)
+            )
         else:
             self._ready[order.id] = order
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -22,6 +21,7 @@ from swarmd.service.view import JSON, View
 from swarmd.store import commit as committing
 from swarmd.store import meta
 from swarmd.store.store import Store
+from swarmd.store.database import Connection
 from swarmd.store.world import SqlWorld
 
 
@@ -52,7 +52,9 @@ class Service:
             return self._act(caller, name, args)
         if name in operating.ACTS:
             if caller.as_agent is not None:
-                raise Refused(f"{name.replace('_', ' ')} is for operators only; leave out --as {caller.as_agent}")
+                raise Refused(
+                    f"{name.replace('_', ' ')} is for operators only; leave out --as {caller.as_agent}"
+                )
             return operating.ACTS[name](self, caller, args)
         raise NotFound(f"there is no call {name!r}")
 
@@ -74,13 +76,15 @@ class Service:
             if owner not in SqlWorld(self.store.reader(), self.now()).tree:
                 raise NotFound(f"no agent is named {owner!r}; swarmd agent list shows all")
             self.store.folders.settle(owner)
-        documents, memory_of = self.store.writer.do(lambda connection: self._commit(connection, actor, name, args))
+        documents, memory_of = self.store.writer.do(
+            lambda connection: self._commit(connection, actor, name, args)
+        )
         self.publish(memory_of)
         self.control.wake()
         return {"items": documents, "next": None} if args.get("to") == "children" else documents[0]
 
     def _commit(
-        self, connection: sqlite3.Connection, actor: Actor, name: str, args: Mapping[str, Any]
+        self, connection: Connection, actor: Actor, name: str, args: Mapping[str, Any]
     ) -> tuple[list[JSON], frozenset[str]]:
         now = self.now()
         world = SqlWorld(connection, now)
@@ -89,7 +93,9 @@ class Service:
         changes = acts.build(name, wanted, actor, world, reserve=lambda: meta.bump(connection, "handoffs"))
         if base is not None:
             changes = [_from_base(change, base) for change in changes]
-        done = committing.commit(connection, actor, changes, now, asked=True, act=name, target=_target(changes))
+        done = committing.commit(
+            connection, actor, changes, now, asked=True, act=name, target=_target(changes)
+        )
         refuse(done)
         after = SqlWorld(connection, now)
         return [
@@ -99,14 +105,14 @@ class Service:
 
     def commit(
         self, actor: Actor, changes: list[Change], *, act: str, target: str,
-        also: Callable[[sqlite3.Connection], None] = lambda _connection: None,
+        also: Callable[[Connection], None] = lambda _connection: None,
     ) -> committing.Committed:  # fmt: skip
         """A change set in an operator's name, with `also` in the same transaction. Raises Refused, and writes nothing,
         when any change is refused."""
         for owner in {change.agent for change in changes if isinstance(change, WriteMemory)}:
             self.store.folders.settle(owner)
 
-        def work(connection: sqlite3.Connection) -> committing.Committed:
+        def work(connection: Connection) -> committing.Committed:
             done = committing.commit(connection, actor, changes, self.now(), act=act, target=target)
             refuse(done)
             also(connection)

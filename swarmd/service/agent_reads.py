@@ -42,7 +42,7 @@ def _agents(view: View, only: str | None = None) -> list[dict[str, JSON]]:
 def agent_tree(view: View, args: Args) -> JSON:
     """The agents in force as a tree."""
     documents = {doc["name"]: {**doc, "children": []} for doc in _agents(view)}
-    roots = []
+    roots: list[JSON] = []
     for name, doc in documents.items():
         parent = view.tree.parent(name)
         (documents[parent]["children"] if parent in documents else roots).append(doc)
@@ -54,14 +54,18 @@ def agent_show(view: View, args: Args) -> JSON:
     agent = view.agent(args)
     if args.get("at"):
         session = named(view, args["at"])
-        definition = trees.definition(view.connection, session["definition"]) if session["definition"] else None
+        definition = (
+            trees.definition(view.connection, session["definition"]) if session["definition"] else None
+        )
         if definition is None:
             raise NotFound(f"session {session['id']} never started, so it ran with no definition")
         hash = session["definition"]
     else:
         definition = view.tree.agent(agent)
         if definition is None:
-            raise NotFound(f"the agent {agent!r} is not in force; swarmd agent history {agent} tells since when")
+            raise NotFound(
+                f"the agent {agent!r} is not in force; swarmd agent history {agent} tells since when"
+            )
         hash = queries.agent_rows(view.connection)[agent]["hash"]
     document = (_agents(view, agent) or [{"name": agent}])[0]
     return {**document, "definition": json.loads(to_json(definition)), "hash": hash,
@@ -216,7 +220,9 @@ def log(view: View, args: Args) -> JSON:
                            "tokens_in": doc["tokens_in"], "tokens_out": doc["tokens_out"], "usd": doc["usd"]}))  # fmt: skip
     for row in queries.slots(view.connection, asked, agent=agent):
         if row["decision"] != "started" and view.sees(row["agent"]):
-            found.append((row["at"], {"kind": "slot", "what": row["decision"], "by": "schedule", **rows.slot_doc(row)}))
+            found.append(
+                (row["at"], {"kind": "slot", "what": row["decision"], "by": "schedule", **rows.slot_doc(row)})
+            )
     if view.actor.agent is None:
         for row in queries.operator_acts(view.connection, asked, agent):
             detail = json.loads(row["detail"])
@@ -225,5 +231,7 @@ def log(view: View, args: Args) -> JSON:
                                       "changes": [{"act": c[0], "target": c[1], "verdict": c[2]}
                                                   for c in detail.get("changes", ())]}))  # fmt: skip
     found.sort(key=lambda pair: pair[0], reverse=True)
-    return {"items": [row for _, row in found[: asked.n]], "next": found[asked.n][0] if len(found) > asked.n else None}
-
+    return {
+        "items": [row for _, row in found[: asked.n]],
+        "next": found[asked.n][0] if len(found) > asked.n else None,
+    }

@@ -27,7 +27,9 @@ class Operator:
     def actor(self, tree: Tree) -> Actor:
         """Whom the rules judge. Raises NotFound for an agent that is not in force."""
         if self.as_agent is not None and self.as_agent not in tree:
-            raise NotFound(f"no agent is named {self.as_agent!r}, so that nobody can act as it; swarmd agent list shows all")
+            raise NotFound(
+                f"no agent is named {self.as_agent!r}, so that nobody can act as it; swarmd agent list shows all"
+            )
         return Actor(by=self.by, agent=self.as_agent)
 
 

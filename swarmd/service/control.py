@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 from swarmd.errors import Failed
 from swarmd.places import Places
 from swarmd.store import sessions
+from swarmd.store.database import Connection
 from swarmd.store.store import Store
 
 
@@ -58,7 +58,7 @@ class NoDaemon:
     def cancel(self, session: int, reason: str) -> None:
         """A queued session can be ended; none runs, since there is no daemon."""
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: Connection) -> None:
             sessions.end(connection, session, outcome="cancelled", reason=reason, now=self._now())
 
         self._store.writer.do(work)

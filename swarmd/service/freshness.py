@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sqlite3
 from pathlib import Path
 
 from swarmd.places import Places
+from swarmd.store.database import Connection
 from swarmd.store import meta
 
 KEY = "files_fingerprint"
@@ -18,7 +18,9 @@ def fingerprint(places: Places) -> str:
     found = [(str(places.agents), *_stat(places.agents)), (str(places.config), *_stat(places.config))]
     try:
         with os.scandir(places.agents) as entries:
-            found += sorted((entry.name, *_stat(Path(entry.path))) for entry in entries if not entry.name.startswith("."))
+            found += sorted(
+                (entry.name, *_stat(Path(entry.path))) for entry in entries if not entry.name.startswith(".")
+            )
     except OSError as error:
         found.append((str(error.errno),))
     return hashlib.sha256(repr(found).encode()).hexdigest()
@@ -32,12 +34,12 @@ def _stat(path: Path) -> tuple[int, ...]:
     return (status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_mode)
 
 
-def is_stale(connection: sqlite3.Connection, places: Places) -> bool:
+def is_stale(connection: Connection, places: Places) -> bool:
     """Whether a load would look at something new."""
     return meta.get(connection, KEY) != fingerprint(places)
 
 
-def keep(connection: sqlite3.Connection, found: str) -> None:
+def keep(connection: Connection, found: str) -> None:
     """Remember what was loaded; empty: look again next time."""
     if meta.get(connection, KEY) != found:
         meta.put(connection, KEY, found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from swarmd.runners import registry
 from swarmd.runners.sandbox import write_problems
 from swarmd.service import freshness
 from swarmd.store import audit, trees
+from swarmd.store.database import Connection
 from swarmd.store.store import Store, cure, raise_attention
 
 ATTENTION = "agents-folder"
@@ -130,24 +130,39 @@ class Loader:
         return loaded
 
     def _into_force(
-        self, connection: sqlite3.Connection, checked: Checked, settings: Settings, now: datetime, allow_empty: bool, by: str,
+        self,
+        connection: Connection,
+        checked: Checked,
+        settings: Settings,
+        now: datetime,
+        allow_empty: bool,
+        by: str,
         seen: str,
     ) -> Loaded:
         before = trees.in_force(connection)
         known = {
-            name: InForce(agent=row.agent, absent_since=row.absent_since.timestamp() if row.absent_since else None)
+            name: InForce(
+                agent=row.agent, absent_since=row.absent_since.timestamp() if row.absent_since else None
+            )
             for name, row in before.items()
         }
         reload = reconcile(known, checked, now=now.timestamp(), allow_empty=allow_empty)
         for name in (*reload.added, *reload.changed):
-            trees.put_in_force(connection, reload.agents[name], reload.sources.get(name, ""), f"{name}.toml", now, by)
+            trees.put_in_force(
+                connection, reload.agents[name], reload.sources.get(name, ""), f"{name}.toml", now, by
+            )
         for name in reload.removed:
             trees.remove(connection, name, now, by)
         problems = [_problem(p) for p in (*reload.problems, *settings.problems)]
         faults = _by_agent(problems)
         for name in reload.agents:
             since = reload.absent.get(name)
-            trees.mark(connection, name, faults.get(name), None if since is None else datetime.fromtimestamp(since, UTC))
+            trees.mark(
+                connection,
+                name,
+                faults.get(name),
+                None if since is None else datetime.fromtimestamp(since, UTC),
+            )
         trees.set_problems(connection, problems, now)
         if reload.attention:
             raise_attention(connection, id=ATTENTION, kind="agents_folder", agent=None, text="; ".join(reload.attention),

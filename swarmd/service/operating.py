@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.changes import WriteMemory
-from swarmd.core.instants import to_text
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, Busy, NotFound, Refused
@@ -18,7 +16,8 @@ from swarmd.service.reading import read
 from swarmd.service.reverting import compensation
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, number, text
-from swarmd.store import audit, moving, queries, sessions
+from swarmd.store import audit, holding, moving, queries, sessions
+from swarmd.store.database import Connection, Row
 from swarmd.store.world import SqlWorld
 
 if TYPE_CHECKING:
@@ -35,10 +34,9 @@ def pause(service: Service, caller: Operator, args: Args) -> JSON:
     if problem := text_problem("a reason", reason, REASON_BYTES, may_be_empty=True):
         raise BadInput(problem)
 
-    def work(connection: sqlite3.Connection) -> None:
+    def work(connection: Connection) -> None:
         now = service.now()
-        connection.execute("INSERT OR REPLACE INTO pauses (agent, reason, by, at) VALUES (?,?,?,?)",
-                           (point, reason, caller.by, to_text(now)))  # fmt: skip
+        holding.pause(connection, point, reason=reason, by=caller.by, now=now)
         audit.write(connection, at=now, by=caller.by, act="pause", target=point, detail={"reason": reason})
 
     service.store.writer.do(work)
@@ -54,9 +52,9 @@ def resume(service: Service, caller: Operator, args: Args) -> JSON:
     """Lift the pause that was set at this very point; those set above it stay, and are named."""
     point = _point(service.view(caller), args)
 
-    def work(connection: sqlite3.Connection) -> None:
+    def work(connection: Connection) -> None:
         now = service.now()
-        connection.execute("DELETE FROM pauses WHERE agent = ?", (point,))
+        holding.resume(connection, point)
         audit.write(connection, at=now, by=caller.by, act="resume", target=point)
 
     service.store.writer.do(work)
@@ -88,7 +86,9 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
         raise NotFound(f"the agent {agent!r} is not in force")
     held = rows.held_by(agent, view.tree.above(agent), queries.pauses(view.connection))
     if held and not args.get("force"):
-        raise Refused(f"{agent} is paused at {held[0]}; resume it with swarmd resume {held[0]}, or add --force")
+        raise Refused(
+            f"{agent} is paused at {held[0]}; resume it with swarmd resume {held[0]}, or add --force"
+        )
     _must_be_free(view, agent)
     if mode == "dry_run":
         return _dry_run(service, view, agent, args)
@@ -101,7 +101,9 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
 def _must_be_free(view: View, agent: str) -> None:
     for row in queries.live(view.connection):
         if row["agent"] == agent and row["state"] == "running":
-            raise Busy(f"{agent} already runs (session {row['id']}); wait for it, or swarmd session cancel {row['id']}")
+            raise Busy(
+                f"{agent} already runs (session {row['id']}); wait for it, or swarmd session cancel {row['id']}"
+            )
 
 
 def _dry_run(service: Service, view: View, agent: str, args: Args) -> JSON:
@@ -170,10 +172,9 @@ def attention_ack(service: Service, caller: Operator, args: Args) -> JSON:
     if item is None:
         raise NotFound(f"there is no open item {id!r}; swarmd attention lists them")
 
-    def work(connection: sqlite3.Connection) -> None:
+    def work(connection: Connection) -> None:
         now = service.now()
-        connection.execute("INSERT OR REPLACE INTO acks (id, since, by, at) VALUES (?,?,?,?)",
-                           (id, item["since"], caller.by, to_text(now)))  # fmt: skip
+        holding.acknowledge(connection, id, since=item["since"], by=caller.by, now=now)
         audit.write(connection, at=now, by=caller.by, act="attention_ack", target=id)
 
     service.store.writer.do(work)
@@ -192,18 +193,22 @@ def rename(service: Service, caller: Operator, args: Args) -> JSON:
     view = service.view(caller)
     known = queries.agent_rows(view.connection)
     if new not in view.tree:
-        raise NotFound(f"no agent is named {new!r}: rename its file in {view.places.agents} first, then call this")
+        raise NotFound(
+            f"no agent is named {new!r}: rename its file in {view.places.agents} first, then call this"
+        )
     if old not in known:
         raise NotFound(f"no agent was ever named {old!r}; swarmd agent list shows all")
     if old in view.tree and not known[old]["absent_since"]:
         raise Refused(f"{old} still has its file: rename {old}.toml to {new}.toml first, then call this")
     if moving.has_state(view.connection, new):
-        raise Refused(f"{new} has keys, memory, sessions or handoffs of its own, which would be mixed with those of {old}")
+        raise Refused(
+            f"{new} has keys, memory, sessions or handoffs of its own, which would be mixed with those of {old}"
+        )
     if any(row["agent"] == old for row in queries.live(view.connection)):
         raise Busy(f"a session of {old} waits or runs; wait for it, or cancel it")
     service.store.folders.settle(old)
 
-    def work(connection: sqlite3.Connection) -> None:
+    def work(connection: Connection) -> None:
         moving.rename(connection, old, new)
         audit.write(connection, at=service.now(), by=caller.by, act="rename", target=new, detail={"old": old})
 
@@ -222,7 +227,7 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
     if name not in queries.agent_rows(view.connection):
         raise NotFound(f"no agent was ever named {name!r}")
 
-    def work(connection: sqlite3.Connection) -> None:
+    def work(connection: Connection) -> None:
         moving.forget(connection, name)
         audit.write(connection, at=service.now(), by=caller.by, act="forget", target=name)
 
@@ -235,9 +240,13 @@ def memory_restore(service: Service, caller: Operator, args: Args) -> JSON:
     """Make an earlier revision of a memory file the newest."""
     view = service.view(caller)
     agent, path, rev = view.memory_of(args), args.get("file") or "MEMORY.md", number(args, "rev")
-    row = next((r for r in queries.revisions(view.connection, agent, path, 1_000_000) if r["rev"] == rev), None)
+    row = next(
+        (r for r in queries.revisions(view.connection, agent, path, 1_000_000) if r["rev"] == rev), None
+    )
     if row is None:
-        raise NotFound(f"{agent} has no revision {rev} of {path}; swarmd memory history {agent} {path} shows them")
+        raise NotFound(
+            f"{agent} has no revision {rev} of {path}; swarmd memory history {agent} {path} shows them"
+        )
     service.store.folders.settle(agent)
     head = view.world.document(agent, path)
     data = None if row["hash"] is None else view.world.revision(agent, path, rev)
@@ -251,7 +260,9 @@ def memory_take(service: Service, caller: Operator, args: Args) -> JSON:
     view = service.view(caller)
     agent, id, side = view.memory_of(args), number(args, "conflict"), args.get("side")
     if side not in ("ours", "theirs"):
-        raise BadInput(f"side: {side!r:.40} is neither ours (the agent's lines) nor theirs (what is in the file)")
+        raise BadInput(
+            f"side: {side!r:.40} is neither ours (the agent's lines) nor theirs (what is in the file)"
+        )
     row = next((r for r in queries.conflicts(view.connection, agent) if r["id"] == id), None)
     if row is None:
         raise NotFound(f"{agent} has no open conflict {id}; swarmd memory conflicts {agent} lists them")
@@ -263,10 +274,12 @@ def memory_take(service: Service, caller: Operator, args: Args) -> JSON:
         changes = [WriteMemory(agent=agent, path=row["path"], data=_with_lines(old, row),
                                base=head.rev if head is not None else 0)]  # fmt: skip
 
-    def settle(connection: sqlite3.Connection) -> None:
-        connection.execute("UPDATE conflicts SET resolved = ? WHERE id = ?", (f"{side} by {caller.by}", id))
+    def settle(connection: Connection) -> None:
+        holding.settle_conflict(connection, id, f"{side} by {caller.by}")
 
-    service.commit(Actor(by=caller.by), changes, act="memory_take", target=f"{agent}:{row['path']}", also=settle)
+    service.commit(
+        Actor(by=caller.by), changes, act="memory_take", target=f"{agent}:{row['path']}", also=settle
+    )
     return service.memory_head(agent, row["path"])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from swarmd.service.caller import this_operator
 from swarmd.service.reading import read
 from swarmd.service.view import JSON, View
 from swarmd.store import opening
+from swarmd.store.database import Connection
 from swarmd.store.world import SqlWorld
 
 SOCKET = "operator.sock"
@@ -38,7 +38,7 @@ def utc_now() -> datetime:
 class Reader:
     """Reads the store by itself."""
 
-    connection: sqlite3.Connection
+    connection: Connection
     places: Places
 
     def call(self, name: str, args: Mapping[str, Any], as_agent: str | None = None) -> JSON:
@@ -47,13 +47,15 @@ class Reader:
         operator = this_operator(as_agent)
         # Without --as the tree is not asked for: it is the dearest thing to read.
         actor = operator.actor(world.tree) if as_agent else Actor(by=operator.by)
-        return read(View(connection=self.connection, world=world, actor=actor, places=self.places), name, args)
+        return read(
+            View(connection=self.connection, world=world, actor=actor, places=self.places), name, args
+        )
 
 
 def open_reader(places: Places) -> Reader:
     """A reader. Where no daemon runs, agent files that have changed are loaded first, so that what is shown is what
     the next daemon will do. Raises PermissionError where the store may not be read."""
-    connection: sqlite3.Connection | None = None
+    connection: Connection | None = None
     try:
         connection = opening.connect_reading(places.state)
         stale = freshness.is_stale(connection, places)
@@ -143,18 +145,19 @@ class Local:
 def open_local(places: Places, as_agent: str | None) -> Iterator[Local]:
     """Act under the lock, when no daemon has it. Waits for other commands; raises StoreUnusable when a daemon came
     meanwhile, NotFound where there is neither state nor agent files."""
-    from swarmd.runners.host import Host
     from swarmd.service.acting import Service
     from swarmd.service.control import NoDaemon
+    from swarmd.session.machine import host_of
     from swarmd.session.recovery import recover
     from swarmd.store.store import open_store
 
     if not places.state.exists() and not places.agents.is_dir():
-        raise NotFound(f"there is neither state in {places.state} nor agent files in {places.agents}; start with swarmd init")
+        raise NotFound(
+            f"there is neither state in {places.state} nor agent files in {places.agents}; start with swarmd init"
+        )
     store = open_store(places.state, utc_now, operator=this_operator().name, wait_seconds=LOCK_SECONDS)
     try:
-        host = Host.here(state=str(places.state), runtime=str(places.runtime), agents=str(places.agents))
-        recover(store, host, utc_now())
+        recover(store, host_of(places), utc_now())
         control = NoDaemon(store, places, utc_now)
 
         def look() -> None:

@@ -48,7 +48,9 @@ def _unpublished(view: View) -> list[str]:
     for agent, path, pending in queries.published_files(view.connection):
         place = view.places.state / "memory" / agent / path
         if not pending and not place.exists():
-            found.append(f"{place} is missing; it is written again at the agent's next session or the daemon's next start")
+            found.append(
+                f"{place} is missing; it is written again at the agent's next session or the daemon's next start"
+            )
     return found
 
 
@@ -56,7 +58,10 @@ def doctor(view: View, args: Args) -> JSON:
     """What this machine offers, or, of one agent, what its sessions may read and write."""
     if args.get("agent"):
         return _of_agent(view, view.agent(args))
-    return {"items": [{"name": name, "ok": ok, "text": text} for name, ok, text in _checks(view)], "next": None}
+    return {
+        "items": [{"name": name, "ok": ok, "text": text} for name, ok, text in _checks(view)],
+        "next": None,
+    }
 
 
 def _checks(view: View) -> list[tuple[str, bool, str]]:
@@ -79,12 +84,13 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
 
 
 def _of_agent(view: View, name: str) -> JSON:
-    from swarmd.runners.command import fence
+    from swarmd.runners.fences import fence
+    from swarmd.session.machine import host_of
+    from swarmd.session.requests import request_of
 
     agent = view.tree.agent(name)
     if agent is None:
         raise NotFound(f"the agent {name!r} is not in force")
-    level, lines = fence(agent, view.places)
+    level, lines = fence(request_of(agent), host_of(view.places))
     return {"agent": name, "level": level,
             **items([{"name": "sandbox", "ok": level != "none", "text": line} for line in lines])}  # fmt: skip
-

@@ -14,7 +14,19 @@ from swarmd.service.view import JSON, Args, View, moment
 from swarmd.session.tokens import TokenCounter
 from swarmd.store.snapshots import snapshot
 
-TRIGGERS = ("cron", "every", "at", "handoff", "reply", "report", "after", "path", "manual", "retry", "catch_up")
+TRIGGERS = (
+    "cron",
+    "every",
+    "at",
+    "handoff",
+    "reply",
+    "report",
+    "after",
+    "path",
+    "manual",
+    "retry",
+    "catch_up",
+)
 
 
 def prompt(view: View, args: Args) -> JSON:

@@ -60,7 +60,9 @@ def read(view: View, name: str, args: Mapping[str, Any]) -> JSON:
     if found is None:
         raise NotFound(f"there is no call {name!r}")
     if name in OPERATORS_ONLY and view.actor.agent is not None:
-        raise Refused(f"{name.replace('_', ' ')} is for operators; an agent sees itself and the agents below it")
+        raise Refused(
+            f"{name.replace('_', ' ')} is for operators; an agent sees itself and the agents below it"
+        )
     return found(view, args)
 
 

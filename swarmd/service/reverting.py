@@ -99,7 +99,9 @@ def _handoff(
         if handoff.status in FINAL:
             _cannot(plan, change, f"handoff {handoff.id} has ended already ({handoff.status})")
         else:
-            plan.changes.append(MoveHandoff(id=handoff.id, move=Move.CANCEL, text="the session that sent it was reverted"))
+            plan.changes.append(
+                MoveHandoff(id=handoff.id, move=Move.CANCEL, text="the session that sent it was reverted")
+            )
             _will(plan, change)
     elif handoff.status in FINAL and change["after"] == handoff.status and handoff.receiver in view.tree:
         plan.changes.append(SendHandoff(id=reserve(), to=handoff.receiver, text=handoff.text,
@@ -107,7 +109,9 @@ def _handoff(
                                         sender=handoff.sender))  # fmt: skip
         _will(plan, change)
     else:
-        _cannot(plan, change, f"handoff {handoff.id} was moved on ({handoff.status}), or its receiver is gone")
+        _cannot(
+            plan, change, f"handoff {handoff.id} was moved on ({handoff.status}), or its receiver is gone"
+        )
 
 
 def _will(plan: Plan, change: queries.Row) -> None:

@@ -69,7 +69,9 @@ def next_start(agent: Agent, now: datetime) -> datetime | None:
     """When the agent's next slot starts a session, jitter included."""
     schedule = schedule_of(agent)
     slot = None if schedule is None else next_slot(schedule, now)
-    return None if slot is None else slot + timedelta(seconds=jitter_of(agent.name, agent.when.jitter_seconds))
+    return (
+        None if slot is None else slot + timedelta(seconds=jitter_of(agent.name, agent.when.jitter_seconds))
+    )
 
 
 def schedule_text(agent: Agent) -> str | None:

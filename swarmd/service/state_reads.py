@@ -48,7 +48,9 @@ def handoff_list(view: View, args: Args) -> JSON:
         raise BadInput(f"status: {status!r:.40} is none of {', '.join(Status)}")
     receiver, sender = args.get("to"), args.get("from")
     # An operator sees every row, so that no more than were asked for need be read.
-    limit = asked.n + 1 if view.actor.agent is None and asked.since is None and asked.until is None else 100_000
+    limit = (
+        asked.n + 1 if view.actor.agent is None and asked.since is None and asked.until is None else 100_000
+    )
     found = list(view.world.handoffs(
         receiver=receiver, sender=sender, statuses=None if status is None else [status], limit=limit
     ))  # fmt: skip
@@ -107,7 +109,9 @@ def memory_show(view: View, args: Args) -> JSON:
         rev = number(args, "rev")
         data = _revision(view, agent, path, rev)
     if data is None:
-        raise NotFound(f"{agent} has no memory file {path!r} any more; swarmd memory history {agent} shows what it was")
+        raise NotFound(
+            f"{agent} has no memory file {path!r} any more; swarmd memory history {agent} shows what it was"
+        )
     shown = data.decode("utf-8", "replace")
     raw = None if shown.encode() == data else base64.b64encode(data).decode()
     return {**memory_doc(document), "rev": rev, "bytes": len(data), "text": shown, "base64": raw}
@@ -123,7 +127,9 @@ def _path(args: Args) -> str:
 def _revision(view: View, agent: str, path: str, rev: int) -> bytes:
     known = [r["rev"] for r in queries.revisions(view.connection, agent, path, 1_000_000)]
     if rev not in known:
-        raise NotFound(f"{agent} has no revision {rev} of {path}; swarmd memory history {agent} {path} shows them")
+        raise NotFound(
+            f"{agent} has no revision {rev} of {path}; swarmd memory history {agent} {path} shows them"
+        )
     return view.world.revision(agent, path, rev) or b""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +13,7 @@ from swarmd.core.tree import Tree
 from swarmd.core.world import Actor, World
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.places import Places
+from swarmd.store.database import Connection
 from swarmd.store.queries import Window, agent_rows
 
 Args = Mapping[str, Any]
@@ -24,7 +24,7 @@ JSON = Any
 class View:
     """One caller's look at the store. `staged` worlds show a session its own unsaved writes."""
 
-    connection: sqlite3.Connection
+    connection: Connection
     world: World
     actor: Actor
     places: Places
@@ -79,7 +79,9 @@ class View:
 def window(args: Args, n: int = 1000) -> Window:
     """The part of a list that the call asks for. Raises BadInput."""
     count = args.get("n")
-    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= 100_000):
+    if count is not None and (
+        isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= 100_000
+    ):
         raise BadInput(f"n: a whole number from 1 to 100000 is expected, not {count!r:.40}")
     return Window(since=moment_text(args, "since"), until=moment_text(args, "until"), n=count or n)
 

@@ -9,7 +9,9 @@ from swarmd.runners.command import run_check
 from swarmd.runners.host import Host
 
 
-def success_check(host: Host) -> Callable[[Request, tuple[str, ...], MemoryTree | None], Awaitable[str | None]]:
+def success_check(
+    host: Host,
+) -> Callable[[Request, tuple[str, ...], MemoryTree | None], Awaitable[str | None]]:
     """A check at this host: None when the command exits 0, else a sentence."""
 
     async def check(request: Request, command: tuple[str, ...], memory: MemoryTree | None) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from swarmd.session.journal import Bases, Journal, differences
 from swarmd.session.ports import Ports
 from swarmd.store import commit as committing
 from swarmd.store import sessions
+from swarmd.store.database import Connection, StoreError
 from swarmd.store.world import SqlWorld
 
 ANSWERS_KEPT = 1000
@@ -88,7 +88,7 @@ class SessionDesk:
             return known
         try:
             value = await self._checkpoint(memory, problems)
-        except (SwarmdError, sqlite3.Error) as error:
+        except (SwarmdError, StoreError) as error:
             return self._answered(message, _sorry(error))
         return self._answered(message, Reply(value=value))
 
@@ -120,7 +120,7 @@ class SessionDesk:
             return _sorry(Refused(f"session {self._session} has ended; nothing more is saved of it"))
         try:
             return Reply(value=self._do(message.call, message.args))
-        except (SwarmdError, sqlite3.Error) as error:
+        except (SwarmdError, StoreError) as error:
             return _sorry(error)
 
     def _answered(self, message: Message, reply: Reply) -> Reply:
@@ -264,7 +264,7 @@ class SessionDesk:
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
         drafts = dict(self.tally.drafts)
 
-        def work(connection: sqlite3.Connection) -> committing.Committed:
+        def work(connection: Connection) -> committing.Committed:
             sessions.still_running(connection, self._session, self._epoch)
             done = committing.commit(connection, actor, changes, ports.clock.now(), act="checkpoint",
                                      target=self._agent.name, part=number)  # fmt: skip
@@ -272,12 +272,9 @@ class SessionDesk:
                 raise Refused("nothing was saved: " + "; ".join(done.refusals))
             for id, how in drafts.items():
                 sessions.close_draft(connection, id, how, strict=False)
-            for path, data in memory.as_files().items():
-                if self._base.files.get(path) != memory.files[path]:
-                    connection.execute(
-                        "INSERT OR IGNORE INTO blobs (hash, data) VALUES (?,?)", (digest(data), data)
-                    )
-            connection.execute("UPDATE sessions SET checkpoints = ? WHERE id = ?", (number, self._session))
+            texts = {hash: memory.blobs[hash] for hash in memory.files.values()}
+            committing.keep_texts(connection, texts)
+            sessions.checkpointed(connection, self._session, number)
             return done
 
         done = await ports.writer.run(work)

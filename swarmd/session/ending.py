@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,11 +12,12 @@ from swarmd.core.judge import fold
 from swarmd.core.staging import Folded, Verdict
 from swarmd.core.wire import Result, Usage
 from swarmd.core.world import Actor
-from swarmd.session.desk import Note, SessionDesk
+from swarmd.session.desk import SessionDesk
 from swarmd.session.ports import Ports
 from swarmd.store import audit, sessions
 from swarmd.store import commit as committing
 from swarmd.store.trees import tree_of
+from swarmd.store.database import Connection
 from swarmd.store.world import SqlWorld
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ async def end(
     if desk is not None:
         await ports.settle(order.agent)
 
-    def work(connection: sqlite3.Connection) -> tuple[str, frozenset[str]]:
+    def work(connection: Connection) -> tuple[str, frozenset[str]]:
         if epoch is not None:
             sessions.still_running(connection, order.id, epoch)
         return _ended(connection, ports, order, ending, changes, desk, actor, agent)
@@ -65,7 +65,7 @@ async def end(
 
 
 def _ended(
-    connection: sqlite3.Connection,
+    connection: Connection,
     ports: Ports,
     order: Order,
     ending: Ending,
@@ -102,7 +102,7 @@ def _ended(
 
 
 def _committed(
-    connection: sqlite3.Connection,
+    connection: Connection,
     ports: Ports,
     order: Order,
     changes: Sequence[Change],
@@ -135,7 +135,7 @@ def _refused_whole(verdict: Verdict) -> str:
 
 
 def _tried(
-    connection: sqlite3.Connection,
+    connection: Connection,
     ports: Ports,
     order: Order,
     ending: Ending,
@@ -160,29 +160,15 @@ def _without_traces(folded: Folded) -> list[Verdict]:
     ]
 
 
-def _keep(connection: sqlite3.Connection, id: int, part: int, changes: Sequence[Change], why: str) -> None:
+def _keep(connection: Connection, id: int, part: int, changes: Sequence[Change], why: str) -> None:
     """Note changes that were not written, for `session show`."""
     verdicts = [Verdict(decision="nothing", reason=f"not saved: the session is {why}")] * len(changes)
     committing.record(connection, id, part, changes, verdicts, verdict_of=lambda _: "not_written")
 
 
-def _keep_notes(connection: sqlite3.Connection, id: int, desk: SessionDesk) -> None:
+def _keep_notes(connection: Connection, id: int, desk: SessionDesk) -> None:
     """The acts that were refused or overtaken when they were asked for; they are in no change set."""
-    notes = [("refused", note) for note in desk.tally.refusals] + [
-        ("superseded", note) for note in desk.tally.superseded
-    ]
-    start = connection.execute(
-        "SELECT coalesce(max(seq), 0) FROM changes WHERE session = ?", (id,)
-    ).fetchone()[0]
-    have = {
-        (row["act"], row["target"], row["reason"])
-        for row in connection.execute("SELECT act, target, reason FROM changes WHERE session = ?", (id,))
-    }
-    rows: list[tuple[str, Note]] = [(v, n) for v, n in notes if (n.act, n.target, n.reason) not in have]
-    connection.executemany(
-        "INSERT INTO changes (session, seq, part, act, target, verdict, reason) VALUES (?,?,0,?,?,?,?)",
-        [
-            (id, start + n, note.act, note.target, verdict, note.reason)
-            for n, (verdict, note) in enumerate(rows, 1)
-        ],
-    )
+    tally = desk.tally
+    notes = [("refused", n.act, n.target, n.reason) for n in tally.refusals]
+    notes += [("superseded", n.act, n.target, n.reason) for n in tally.superseded]
+    committing.note(connection, id, notes)

@@ -10,15 +10,14 @@ import asyncio
 import hashlib
 import json
 import secrets as randomness
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from swarmd.core.agent import Agent, definition_hash, to_json
-from swarmd.core.instants import maybe_instant, to_text
+from swarmd.core.agent import Agent, definition_hash
+from swarmd.core.instants import maybe_instant
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
@@ -29,9 +28,11 @@ from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.journal import Journal
 from swarmd.session.ports import Ports
+from swarmd.session.requests import request_of
 from swarmd.store import sessions
 from swarmd.store.snapshots import shown, snapshot
-from swarmd.store.trees import tree_of
+from swarmd.store.database import Connection, Row
+from swarmd.store.trees import keep_definition, tree_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Order:
     definition: Agent | None = None
 
 
-def order_of(row: sqlite3.Row, definition: Agent | None = None) -> Order:
+def order_of(row: Row | Mapping[str, Any], definition: Agent | None = None) -> Order:
     """The order that a queued row means."""
     return Order(id=row["id"], agent=row["agent"], trigger=row["trigger"], slot=maybe_instant(row["slot"]),
                  attempt=row["attempt"], note=row["note"], mode=row["mode"], cause_handoff=row["cause_handoff"],
@@ -70,25 +71,27 @@ class Started:
     request: Request
 
 
-async def run(ports: Ports, order: Order) -> str:
-    """Run a queued session to its end and return its outcome. Cancelling ends it as `cancelled`, with the reason
-    that was given to `Task.cancel`."""
+async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lambda: "cancelled") -> str:
+    """Run a queued session to its end and return its outcome. Cancelling the task ends it as `cancelled`, for the
+    reason that `why_cancelled` gives then."""
     try:
         started = await _start(ports, order)
     except SwarmdError as error:
         return await end(ports, order, Ending(outcome="failed", reason=str(error)))
-    except asyncio.CancelledError as stop:
-        return await asyncio.shield(end(ports, order, Ending(outcome="cancelled", reason=_why(stop))))
+    except asyncio.CancelledError:
+        return await asyncio.shield(end(ports, order, Ending(outcome="cancelled", reason=why_cancelled())))
+    desk = started.desk
     try:
-        result = await ports.runner(started.agent.runner_kind).run(started.request, started.desk)
+        result = await ports.runner(started.agent.runner_kind).run(started.request, desk)
         ending = await _judged(ports, started, result)
     except SwarmdError as error:
-        ending = Ending(outcome="failed", reason=str(error))
-    except asyncio.CancelledError as stop:
-        ending = Ending(outcome="cancelled", reason=_why(stop))
-    return await asyncio.shield(
-        end(ports, order, ending, started.desk, started.actor, started.agent, started.epoch)
-    )
+        ending = Ending(outcome="failed", reason=str(error), changes=tuple(desk.changes_with(None)))
+    except RunCancelled as stop:
+        changes = tuple(desk.changes_with(stop.result.memory))
+        ending = Ending(outcome="cancelled", reason=why_cancelled(), changes=changes, result=stop.result)
+    except asyncio.CancelledError:
+        ending = Ending(outcome="cancelled", reason=why_cancelled(), changes=tuple(desk.changes_with(None)))
+    return await asyncio.shield(end(ports, order, ending, desk, started.actor, started.agent, started.epoch))
 
 
 async def _start(ports: Ports, order: Order) -> Started:
@@ -101,9 +104,9 @@ async def _start(ports: Ports, order: Order) -> Started:
     token = randomness.token_urlsafe(32)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
                   cause_handoff=_cause(order, seen))  # fmt: skip
-    facts = _facts(agent, prompt, seen, token)
+    facts = _facts(agent, prompt, seen, token, actor)
     epoch = await ports.writer.run(
-        lambda connection: _mark(connection, order, agent, ports.clock.now(), facts, actor)
+        lambda connection: _mark(connection, order, agent, ports.clock.now(), facts)
     )
     memory = MemoryTree.of({d.path: d.data for d in seen.memory if d.data is not None})
     desk = SessionDesk(
@@ -112,8 +115,12 @@ async def _start(ports: Ports, order: Order) -> Started:
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
         journal=Journal(session_folder(ports, order.id)), saves=order.mode == "commit",
     )  # fmt: skip
+    request = request_of(
+        agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
+        memory=memory, token=token, secrets=ports.secrets(agent.runner_options),
+    )  # fmt: skip
     return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk,
-                   request=_request(ports, order, agent, epoch, prompt, memory, token))  # fmt: skip
+                   request=request)  # fmt: skip
 
 
 def session_folder(ports: Ports, id: int) -> Path:
@@ -122,40 +129,24 @@ def session_folder(ports: Ports, id: int) -> Path:
 
 
 def _mark(
-    connection: sqlite3.Connection,
+    connection: Connection,
     order: Order,
     agent: Agent,
     now: datetime,
     facts: Mapping[str, Any],
-    actor: Actor,
 ) -> int:
-    connection.execute("INSERT OR IGNORE INTO definitions (hash, json, text, seen) VALUES (?,?,'',?)",
-                       (facts["definition"], to_json(agent), to_text(now)))  # fmt: skip
-    connection.execute("UPDATE sessions SET depth = ?, cause_handoff = ? WHERE id = ?",
-                       (actor.depth, actor.cause_handoff, order.id))  # fmt: skip
+    keep_definition(connection, agent, facts["definition"], now)
     return sessions.start(connection, order.id, now, facts)
 
 
-def _facts(agent: Agent, prompt: Prompt, seen: Snapshot, token: str) -> dict[str, Any]:
+def _facts(agent: Agent, prompt: Prompt, seen: Snapshot, token: str, actor: Actor) -> dict[str, Any]:
     whole = hashlib.sha256(f"{prompt.system}\x00{prompt.user}".encode("utf-8", "surrogatepass")).hexdigest()
     sections = [{"name": s.name, "tokens": s.tokens, "left_out": s.left_out} for s in prompt.sections]
     return {
         "token_hash": hashlib.sha256(token.encode()).hexdigest(), "definition": definition_hash(agent),
         "prompt_hash": whole, "prompt": json.dumps({"tokens": prompt.tokens, "sections": sections}), "base": shown(seen),
+        "depth": actor.depth, "cause_handoff": actor.cause_handoff,
     }  # fmt: skip
-
-
-def _request(
-    ports: Ports, order: Order, agent: Agent, epoch: int, prompt: Prompt, memory: MemoryTree, token: str
-) -> Request:
-    box = agent.sandbox
-    return Request(
-        agent=agent.name, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger,
-        system=prompt.system, user=prompt.user, memory=memory, read_only=(*agent.memory.read_only, "archive/**"),
-        options=agent.runner_options, folder=agent.folder, timezone=agent.when.timezone,
-        sandbox={"level": box.level, "write": list(box.write), "home": box.home, "network": box.network},
-        timeout_seconds=agent.limits.timeout_seconds, token=token, secrets=(token, *ports.secrets(agent.runner_options)),
-    )  # fmt: skip
 
 
 def _trigger(order: Order) -> Trigger:

@@ -67,5 +67,7 @@ def differences(agent: str, base: MemoryTree, memory: MemoryTree, bases: Bases) 
     for path in sorted({*base.files, *memory.files}):
         if base.files.get(path) != memory.files.get(path):
             rev, hash = bases.get(path, (0, None))
-            found.append(WriteMemory(agent=agent, path=path, data=memory.read(path), base=rev, base_hash=hash))
+            found.append(
+                WriteMemory(agent=agent, path=path, data=memory.read(path), base=rev, base_hash=hash)
+            )
     return found

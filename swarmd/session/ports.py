@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any, Protocol
 
 from swarmd.core.wire import MemoryTree, Request, Runner
 from swarmd.core.world import Actor, World
-from swarmd.store.database import Writer
+from swarmd.store.database import Connection, Writer
 from swarmd.store.memory import MemoryFolders
 
 Read = Callable[[Actor, World, str, Mapping[str, Any]], Any]
@@ -35,7 +34,7 @@ class Clock(Protocol):
 class Ports:
     """The outside, as a session sees it."""
 
-    reader: sqlite3.Connection
+    reader: Connection
     writer: Writer
     folders: MemoryFolders
     clock: Clock

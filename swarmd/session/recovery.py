@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from datetime import datetime
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from swarmd.session import journal
 from swarmd.store import audit, queries, sessions
 from swarmd.store.store import Store
 from swarmd.store.trees import tree_of
+from swarmd.store.database import Connection, Row
 from swarmd.store.world import SqlWorld
 
 REASON = "the daemon died while it ran"
@@ -30,10 +30,16 @@ def recover(store: Store, host: Host, now: datetime) -> list[int]:
             _end_lost(store, host, row, now)
             lost.append(row["id"])
         elif row["trigger"] == "manual" or row["mode"] != "commit":
-            store.writer.do(lambda connection, id=row["id"]: sessions.end(
-                connection, id, outcome="cancelled", reason="the daemon stopped before it started", now=now
-            ))  # fmt: skip
+            _end_queued(store, row["id"], now)
     return lost
+
+
+def _end_queued(store: Store, id: int, now: datetime) -> None:
+    store.writer.do(
+        lambda connection: sessions.end(
+            connection, id, outcome="cancelled", reason="the daemon stopped before it started", now=now
+        )
+    )
 
 
 def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
@@ -45,7 +51,7 @@ def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None
 
 
 def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
-    def work(connection: sqlite3.Connection) -> None:
+    def work(connection: Connection) -> None:
         agent = tree_of(connection).agent(row["agent"])
         sessions.end(connection, row["id"], outcome="lost", reason=REASON, now=now,
                      limits=agent.limits if agent is not None else None, draft=changes)  # fmt: skip
@@ -78,4 +84,3 @@ def _base_tree(world: SqlWorld, agent: str, bases: journal.Bases) -> MemoryTree:
         if data is not None:
             files[path] = data
     return MemoryTree.of(files)
-

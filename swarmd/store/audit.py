@@ -55,11 +55,15 @@ def faults(connection: sqlite3.Connection, limit: int = 20) -> list[str]:
     """What is wrong with the chain: a sentence a row, at most `limit`."""
     found: list[str] = []
     seq, before = 0, ROOT
-    for row in connection.execute("SELECT seq, at, by, act, target, detail, session, hash FROM audit ORDER BY seq"):
+    for row in connection.execute(
+        "SELECT seq, at, by, act, target, detail, session, hash FROM audit ORDER BY seq"
+    ):
         if row["seq"] != seq + 1:
             found.append(f"audit rows {seq + 1} to {row['seq'] - 1} are missing")
         if row["hash"] != chained(before, tuple(row)[:-1]):
-            found.append(f"audit row {row['seq']} ({row['at']}, {row['act']} by {row['by']}) was changed, or one before it")
+            found.append(
+                f"audit row {row['seq']} ({row['at']}, {row['act']} by {row['by']}) was changed, or one before it"
+            )
         seq, before = row["seq"], row["hash"]
         if len(found) >= limit:
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -76,12 +76,16 @@ def commit(
                 for change, verdict in zip(changes, folded.verdicts, strict=True)
             ]
         }
-        audit.write(connection, at=now, by=actor.by, act=act, target=target, detail=detail, session=actor.session)
+        audit.write(
+            connection, at=now, by=actor.by, act=act, target=target, detail=detail, session=actor.session
+        )
     owners = {e.document.agent for e in folded.effects if isinstance(e, MemoryWritten)}
     return Committed(folded=folded, memory_of=frozenset(owners))
 
 
-def write_effects(connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime) -> None:
+def write_effects(
+    connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime
+) -> None:
     """Write the rows that the rules have decided on."""
     at = to_text(now)
     for effect in effects:
@@ -109,7 +113,9 @@ def write_effects(connection: sqlite3.Connection, effects: Sequence[Effect], act
 def _write_key(connection: sqlite3.Connection, effect: KeyWritten) -> None:
     key = effect.key
     row = (key.agent, key.key, key.value, key.version, to_text(key.updated), key.by)
-    connection.execute("INSERT OR REPLACE INTO keys (agent, key, value, version, updated, by) VALUES (?,?,?,?,?,?)", row)
+    connection.execute(
+        "INSERT OR REPLACE INTO keys (agent, key, value, version, updated, by) VALUES (?,?,?,?,?,?)", row
+    )
     connection.execute(
         "INSERT INTO key_history (agent, key, value, version, at, by) VALUES (?,?,?,?,?,?)", row
     )  # fmt: skip
@@ -125,7 +131,9 @@ def record(
     verdict_of: Callable[[Verdict], str] = lambda v: v.decision,
 ) -> None:
     """Keep each change of a session with its verdict, for `session show`, trace and revert."""
-    start = connection.execute("SELECT coalesce(max(seq), 0) FROM changes WHERE session = ?", (session,)).fetchone()[0]
+    start = connection.execute(
+        "SELECT coalesce(max(seq), 0) FROM changes WHERE session = ?", (session,)
+    ).fetchone()[0]
     connection.executemany(
         "INSERT INTO changes (session, seq, part, act, target, before, after, verdict, reason, effect) "
         "VALUES (?,?,?,?,?,?,?,?,?,?)",
@@ -158,3 +166,25 @@ def _traces(change: Change, verdict: Verdict) -> list[dict[str, Any]]:
             case Reported():
                 found.append({"report": effect.text})
     return found
+
+
+def note(connection: sqlite3.Connection, session: int, notes: Sequence[tuple[str, str, str, str]]) -> None:
+    """Keep acts that are in no change set: verdict, act, target and reason of each. What is kept already is left out."""
+    start = connection.execute(
+        "SELECT coalesce(max(seq), 0) FROM changes WHERE session = ?", (session,)
+    ).fetchone()[0]
+    have = {
+        tuple(row)
+        for row in connection.execute(
+            "SELECT verdict, act, target, reason FROM changes WHERE session = ?", (session,)
+        )
+    }
+    connection.executemany(
+        "INSERT INTO changes (session, seq, part, verdict, act, target, reason) VALUES (?,?,0,?,?,?,?)",
+        [(session, start + n, *row) for n, row in enumerate((row for row in notes if row not in have), 1)],
+    )
+
+
+def keep_texts(connection: sqlite3.Connection, files: Mapping[str, bytes]) -> None:
+    """Keep bytes by their digest: a session goes on from them after a checkpoint that merged."""
+    connection.executemany("INSERT OR IGNORE INTO blobs (hash, data) VALUES (?,?)", list(files.items()))

@@ -19,6 +19,10 @@ from typing import Any, TypeVar
 from swarmd.errors import Failed, StoreUnusable
 
 T = TypeVar("T")
+Connection = sqlite3.Connection
+Row = sqlite3.Row
+StoreError = sqlite3.Error
+"""What other layers call SQLite's own: they hand connections on, and speak no SQL."""
 BATCH = 256
 BUSY_SECONDS = 30.0
 
@@ -159,7 +163,9 @@ class Writer:
             self._fail(batch, _plain(error))
             return
         self.broken = error
-        self._fail(batch, OutcomeUnknown(f"the store met an I/O error at a commit: {error}; restart the daemon"))
+        self._fail(
+            batch, OutcomeUnknown(f"the store met an I/O error at a commit: {error}; restart the daemon")
+        )
 
     def _fail(self, batch: list[_Wish], fault: BaseException) -> None:
         for wish in batch:
@@ -169,9 +175,15 @@ class Writer:
 def _plain(error: sqlite3.Error) -> BaseException:
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_FULL:
-        return Failed("the disk that holds the store is full; nothing was written: free some space and try again")
+        return Failed(
+            "the disk that holds the store is full; nothing was written: free some space and try again"
+        )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreUnusable("another program holds a lock on the store; nothing was written: close it and try again")
+        return StoreUnusable(
+            "another program holds a lock on the store; nothing was written: close it and try again"
+        )
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreUnusable(f"the store is damaged ({error}); stop, keep a copy, and restore a backup: swarmd restore")
+        return StoreUnusable(
+            f"the store is damaged ({error}); stop, keep a copy, and restore a backup: swarmd restore"
+        )
     return error

@@ -15,7 +15,12 @@ def has_state(connection: sqlite3.Connection, agent: str) -> bool:
     """Whether the agent has keys, memory, sessions or handoffs of its own."""
     return any(
         connection.execute(f"SELECT 1 FROM {table} WHERE {column} = ? LIMIT 1", (agent,)).fetchone()
-        for table, column in (("keys", "agent"), ("heads", "agent"), ("sessions", "agent"), ("handoffs", "receiver"))
+        for table, column in (
+            ("keys", "agent"),
+            ("heads", "agent"),
+            ("sessions", "agent"),
+            ("handoffs", "receiver"),
+        )
     )
 
 
@@ -28,7 +33,8 @@ def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     for table in ("published", "pending"):
         connection.execute(f"DELETE FROM {table} WHERE agent IN (?, ?)", (old, new))
     connection.execute(
-        "INSERT INTO pending (agent, path, rev, phase) SELECT agent, path, rev, 'todo' FROM heads WHERE agent = ?", (new,)
+        "INSERT INTO pending (agent, path, rev, phase) SELECT agent, path, rev, 'todo' FROM heads WHERE agent = ?",
+        (new,),
     )
     connection.execute("DELETE FROM agents WHERE name = ?", (old,))
 
@@ -36,9 +42,17 @@ def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
 def forget(connection: sqlite3.Connection, agent: str) -> None:
     """Remove keys, memory and pauses of an agent that is out of force. Sessions, handoffs and the audit stay: they
     are the history of others too."""
-    for table in ("keys", "key_history", "heads", "revisions", "published", "pending", "conflicts", "pauses", "raised"):
+    for table in (
+        "keys",
+        "key_history",
+        "heads",
+        "revisions",
+        "published",
+        "pending",
+        "conflicts",
+        "pauses",
+        "raised",
+    ):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (agent,))
-    connection.execute(
-        "UPDATE sessions SET draft = 'discarded' WHERE agent = ? AND draft = 'open'", (agent,)
-    )
+    connection.execute("UPDATE sessions SET draft = 'discarded' WHERE agent = ? AND draft = 'open'", (agent,))
     connection.execute("DELETE FROM agents WHERE name = ?", (agent,))

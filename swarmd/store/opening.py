@@ -204,7 +204,9 @@ def connect_reading(state: Path) -> sqlite3.Connection:
     not read it, StoreUnusable where it is damaged, newer, or older than this program reads."""
     path = state / DATABASE
     if not state.exists():
-        raise NotFound(f"there is no state in {state} yet; swarmd init makes a first one, swarmd serve starts there")
+        raise NotFound(
+            f"there is no state in {state} yet; swarmd init makes a first one, swarmd serve starts there"
+        )
     if not os.access(state, os.R_OK | os.X_OK) or (path.exists() and not os.access(path, os.R_OK)):
         raise PermissionError(f"{path} may not be read by this user")
     if not path.exists():
@@ -217,7 +219,9 @@ def connect_reading(state: Path) -> sqlite3.Connection:
     if version != VERSION:
         connection.close()
         check(path, thorough=False)
-        raise StoreUnusable(f"{path} is of an older version; start swarmd serve once, or any acting command, to migrate it")
+        raise StoreUnusable(
+            f"{path} is of an older version; start swarmd serve once, or any acting command, to migrate it"
+        )
     return connection
 
 

@@ -60,7 +60,9 @@ def changes(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, lis
     for start in range(0, len(ids), 500):
         some = ids[start : start + 500]
         marks = ",".join("?" * len(some))
-        for row in connection.execute(f"SELECT * FROM changes WHERE session IN ({marks}) ORDER BY session, seq", some):
+        for row in connection.execute(
+            f"SELECT * FROM changes WHERE session IN ({marks}) ORDER BY session, seq", some
+        ):
             found[row["session"]].append(dict(row))
     return found
 
@@ -82,7 +84,8 @@ def live(connection: sqlite3.Connection) -> list[Row]:
 def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
     """The agent's newest session that has ended and was to be committed."""
     row = connection.execute(
-        "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC LIMIT 1", (agent,)
+        "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC LIMIT 1",
+        (agent,),
     ).fetchone()
     return None if row is None else dict(row)
 
@@ -110,7 +113,9 @@ def slots(connection: sqlite3.Connection, window: Window, *, agent: str | None =
     if agent is not None:
         where.append("agent = ?")
         values.append(agent)
-    return _select(connection, "SELECT * FROM slots", where, values, "slot DESC" if agent else "at DESC", window.n)
+    return _select(
+        connection, "SELECT * FROM slots", where, values, "slot DESC" if agent else "at DESC", window.n
+    )
 
 
 def slots_around(connection: sqlite3.Connection, agent: str, at: str) -> list[Row]:
@@ -119,8 +124,12 @@ def slots_around(connection: sqlite3.Connection, agent: str, at: str) -> list[Ro
                        "slot DESC", 5)  # fmt: skip
     if covering:
         return covering
-    before = _select(connection, "SELECT * FROM slots", ["agent = ?", "slot <= ?"], (agent, at), "slot DESC", 1)
-    return _select(connection, "SELECT * FROM slots", ["agent = ?", "slot > ?"], (agent, at), "slot", 1) + before
+    before = _select(
+        connection, "SELECT * FROM slots", ["agent = ?", "slot <= ?"], (agent, at), "slot DESC", 1
+    )
+    return (
+        _select(connection, "SELECT * FROM slots", ["agent = ?", "slot > ?"], (agent, at), "slot", 1) + before
+    )
 
 
 def handoffs(
@@ -137,7 +146,10 @@ def handoffs(
         if value is not None:
             where.append(f"{column} = ?")
             values.append(value)
-    return [row["id"] for row in _select(connection, "SELECT id FROM handoffs", where, values, "id DESC", window.n)]
+    return [
+        row["id"]
+        for row in _select(connection, "SELECT id FROM handoffs", where, values, "id DESC", window.n)
+    ]
 
 
 def reports(connection: sqlite3.Connection, window: Window, *, agent: str | None = None) -> list[Row]:
@@ -151,7 +163,9 @@ def reports(connection: sqlite3.Connection, window: Window, *, agent: str | None
 
 def key_history(connection: sqlite3.Connection, agent: str, key: str, n: int = 1000) -> list[Row]:
     """Every value that a key had, newest first."""
-    return _select(connection, "SELECT * FROM key_history", ["agent = ?", "key = ?"], (agent, key), "version DESC", n)
+    return _select(
+        connection, "SELECT * FROM key_history", ["agent = ?", "key = ?"], (agent, key), "version DESC", n
+    )
 
 
 def key_value(connection: sqlite3.Connection, agent: str, key: str, version: int) -> str | None:
@@ -233,7 +247,8 @@ def undeliverable(connection: sqlite3.Connection) -> list[Row]:
 def expired(connection: sqlite3.Connection, now: str) -> list[int]:
     """Handoffs in work that have expired by now."""
     rows = connection.execute(
-        "SELECT id FROM handoffs WHERE status IN ('open', 'acknowledged', 'waiting') AND expires <= ? ORDER BY id", (now,)
+        "SELECT id FROM handoffs WHERE status IN ('open', 'acknowledged', 'waiting') AND expires <= ? ORDER BY id",
+        (now,),
     )
     return [row["id"] for row in rows]
 
@@ -251,7 +266,8 @@ def operator_acts(connection: sqlite3.Connection, window: Window, target: str | 
 def shown_to(connection: sqlite3.Connection, after: int, n: int = 5000) -> list[tuple[int, str, Row]]:
     """Later sessions and what each was shown at its start (see store.snapshots.shown): id, agent, base."""
     rows = connection.execute(
-        "SELECT id, agent, base FROM sessions WHERE id > ? AND base IS NOT NULL ORDER BY id LIMIT ?", (after, n)
+        "SELECT id, agent, base FROM sessions WHERE id > ? AND base IS NOT NULL ORDER BY id LIMIT ?",
+        (after, n),
     )
     return [(row["id"], row["agent"], json.loads(row["base"])) for row in rows]
 
@@ -298,7 +314,10 @@ def by_ids(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Row]:
     for start in range(0, len(ids), 500):
         some = ids[start : start + 500]
         marks = ",".join("?" * len(some))
-        found += [dict(r) for r in connection.execute(f"SELECT * FROM sessions WHERE id IN ({marks}) ORDER BY id", some)]
+        found += [
+            dict(r)
+            for r in connection.execute(f"SELECT * FROM sessions WHERE id IN ({marks}) ORDER BY id", some)
+        ]
     return found
 
 
@@ -310,5 +329,12 @@ def retries_of(connection: sqlite3.Connection, id: int) -> list[Row]:
 
 def caused(connection: sqlite3.Connection, handoff: int) -> int:
     """How many sessions a handoff has caused."""
-    row = connection.execute("SELECT count(*) FROM sessions WHERE cause_handoff = ? AND started IS NOT NULL", (handoff,))
+    row = connection.execute(
+        "SELECT count(*) FROM sessions WHERE cause_handoff = ? AND started IS NOT NULL", (handoff,)
+    )
     return int(row.fetchone()[0])
+
+
+def agents_with_memory(connection: sqlite3.Connection) -> list[str]:
+    """Whoever has a memory file."""
+    return [row[0] for row in connection.execute("SELECT DISTINCT agent FROM heads WHERE hash IS NOT NULL ORDER BY agent")]

@@ -10,9 +10,7 @@ from swarmd.core.handoffs import Cause, Entry, Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
 from swarmd.core.world import Document, Key
 
-HANDOFF_COLUMNS = (
-    "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, dedupe, by"
-)
+HANDOFF_COLUMNS = "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, dedupe, by"
 
 
 def key_of(row: sqlite3.Row) -> Key:

@@ -28,18 +28,22 @@ def row(connection: sqlite3.Connection, id: int) -> sqlite3.Row:
 def start(connection: sqlite3.Connection, id: int, now: datetime, facts: Mapping[str, Any]) -> int:
     """Mark a queued session as running and keep what it was given; returns its epoch.
 
-    `facts`: token_hash, definition, prompt_hash, prompt (JSON of sections), base (JSON of what it was shown).
+    `facts`: token_hash, definition, prompt_hash, prompt (JSON of sections), base (JSON of what it was shown), depth,
+    cause_handoff.
     Raises Refused when it is not queued any more (cancelled meanwhile).
     """
     cursor = connection.execute(
         "UPDATE sessions SET state = 'running', started = :now, epoch = epoch + 1, token_hash = :t, definition = :d, "
-        "prompt_hash = :h, prompt = :p, base = :b WHERE id = :id AND state = 'queued'",
+        "prompt_hash = :h, prompt = :p, base = :b, depth = :depth, cause_handoff = :cause WHERE id = :id AND state = 'queued'",
         {"now": to_text(now), "t": facts["token_hash"], "d": facts["definition"], "h": facts["prompt_hash"],
-         "p": facts["prompt"], "b": facts["base"], "id": id},
+         "p": facts["prompt"], "b": facts["base"], "id": id, "depth": facts["depth"],
+         "cause": facts["cause_handoff"]},
     )  # fmt: skip
     if cursor.rowcount != 1:
         raise Refused(f"session {id} is not queued any more")
-    connection.execute("UPDATE slots SET decision = 'started' WHERE session = ? AND decision = 'deferred'", (id,))
+    connection.execute(
+        "UPDATE slots SET decision = 'started' WHERE session = ? AND decision = 'deferred'", (id,)
+    )
     return int(row(connection, id)["epoch"])
 
 
@@ -47,7 +51,9 @@ def still_running(connection: sqlite3.Connection, id: int, epoch: int) -> sqlite
     """The row of a running session of this epoch. Raises Refused for one that has ended or was started anew."""
     found = row(connection, id)
     if found["state"] != "running" or found["epoch"] != epoch:
-        raise Refused(f"session {id} has ended ({found['outcome'] or found['state']}); nothing more is saved of it")
+        raise Refused(
+            f"session {id} has ended ({found['outcome'] or found['state']}); nothing more is saved of it"
+        )
     return found
 
 
@@ -87,7 +93,9 @@ def end(
 def keep_draft(connection: sqlite3.Connection, id: int, changes: Sequence[Change], now: datetime) -> None:
     """Keep a change set that was not committed."""
     text = json.dumps([change_to_json(change) for change in changes], ensure_ascii=False)
-    connection.execute("INSERT OR REPLACE INTO drafts (session, changes, at) VALUES (?,?,?)", (id, text, to_text(now)))
+    connection.execute(
+        "INSERT OR REPLACE INTO drafts (session, changes, at) VALUES (?,?,?)", (id, text, to_text(now))
+    )
 
 
 def draft(connection: sqlite3.Connection, id: int) -> list[Change]:
@@ -127,7 +135,9 @@ def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tu
     return count, since
 
 
-def _pause_after(connection: sqlite3.Connection, agent: str, outcome: str, limits: Limits, now: datetime) -> None:
+def _pause_after(
+    connection: sqlite3.Connection, agent: str, outcome: str, limits: Limits, now: datetime
+) -> None:
     if outcome not in COUNTED or not limits.pause_after_failures:
         return
     resumed = connection.execute(
@@ -165,3 +175,8 @@ def _retry(
     )  # fmt: skip
     connection.execute("UPDATE sessions SET slot = ? WHERE id = ?", (found["slot"], id))
     return id
+
+
+def checkpointed(connection: sqlite3.Connection, id: int, number: int) -> None:
+    """The session has made its checkpoint `number`: what it wrote stays, and it is not retried."""
+    connection.execute("UPDATE sessions SET checkpoints = ? WHERE id = ?", (number, id))

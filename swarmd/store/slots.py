@@ -35,7 +35,15 @@ def claim(connection: sqlite3.Connection, claims: Iterable[Claim], now: datetime
     for wish in claims:
         cursor = connection.execute(
             "INSERT OR IGNORE INTO slots (agent, slot, last, count, decision, reason, at) VALUES (?,?,?,?,?,?,?)",
-            (wish.agent, to_text(wish.slot), to_text(wish.last), wish.count, wish.decision, wish.reason, to_text(now)),
+            (
+                wish.agent,
+                to_text(wish.slot),
+                to_text(wish.last),
+                wish.count,
+                wish.decision,
+                wish.reason,
+                to_text(now),
+            ),
         )
         if cursor.rowcount == 1 and wish.decision in ("started", "deferred"):
             session = queue(

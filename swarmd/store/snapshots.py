@@ -38,7 +38,12 @@ def reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
 
 
 def snapshot(
-    connection: sqlite3.Connection, agent: Agent, trigger: Trigger, now: datetime, *, session: int | None = None
+    connection: sqlite3.Connection,
+    agent: Agent,
+    trigger: Trigger,
+    now: datetime,
+    *,
+    session: int | None = None,
 ) -> Snapshot:
     """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
     a last session."""
@@ -95,10 +100,12 @@ def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sq
 def _below(connection: sqlite3.Connection, world: SqlWorld, name: str) -> Below:
     last = _last(connection, name, None)
     count = connection.execute(
-        "SELECT count(*) FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged', 'waiting')", (name,)
+        "SELECT count(*) FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged', 'waiting')",
+        (name,),
     ).fetchone()[0]
     reports = connection.execute(
-        "SELECT id, agent, text, at FROM reports WHERE agent = ? ORDER BY id DESC LIMIT ?", (name, REPORTS_SHOWN)
+        "SELECT id, agent, text, at FROM reports WHERE agent = ? ORDER BY id DESC LIMIT ?",
+        (name, REPORTS_SHOWN),
     ).fetchall()
     agent = world.tree.agent(name)
     return Below(
@@ -124,13 +131,16 @@ def _work(connection: sqlite3.Connection, agent: str, now: datetime) -> tuple[li
     more = 0
     if len(rows) > WORK_READ:
         count = connection.execute(
-            "SELECT count(*) FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged')", (agent,)
+            "SELECT count(*) FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged')",
+            (agent,),
         ).fetchone()[0]
         rows, more = rows[:WORK_READ], count - WORK_READ
     return sorted(handoffs_of(connection, rows), key=lambda h: work_order(h, now)), more
 
 
-def _sent(connection: sqlite3.Connection, agent: str, last: sqlite3.Row | None, now: datetime) -> list[Handoff]:
+def _sent(
+    connection: sqlite3.Connection, agent: str, last: sqlite3.Row | None, now: datetime
+) -> list[Handoff]:
     """What has become of handoffs that the agent sent: moved since its last good session began, asking, or a day
     past their due time."""
     good = connection.execute(
@@ -154,7 +164,11 @@ def _aftermath(connection: sqlite3.Connection, agent: str, last: sqlite3.Row) ->
         (last["id"],),
     ).fetchall()
     open_draft = sessions.newest_draft(connection, agent)
-    lines = [] if open_draft is None else [f"{act_of(c)} {target_of(c)}" for c in sessions.draft(connection, open_draft)]
+    lines = (
+        []
+        if open_draft is None
+        else [f"{act_of(c)} {target_of(c)}" for c in sessions.draft(connection, open_draft)]
+    )
 
     def told(verdict: str) -> tuple[str, ...]:
         return tuple(f"{r['act']} {r['target']}: {r['reason']}" for r in rows if r["verdict"] == verdict)
@@ -170,4 +184,7 @@ def _conflicts(connection: sqlite3.Connection, agent: str) -> list[ConflictSeen]
         "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL ORDER BY id LIMIT 50",
         (agent,),
     )
-    return [ConflictSeen(id=r["id"], path=r["path"], line=r["line"], ours=r["ours"], theirs=r["theirs"]) for r in rows]
+    return [
+        ConflictSeen(id=r["id"], path=r["path"], line=r["line"], ours=r["ours"], theirs=r["theirs"])
+        for r in rows
+    ]

@@ -84,7 +84,14 @@ def open_store(
 
 
 def raise_attention(
-    connection: sqlite3.Connection, *, id: str, kind: str, agent: str | None, text: str, next_step: str, now: datetime
+    connection: sqlite3.Connection,
+    *,
+    id: str,
+    kind: str,
+    agent: str | None,
+    text: str,
+    next_step: str,
+    now: datetime,
 ) -> None:
     """Raise something to a person's attention; raised again it keeps its first moment."""
     connection.execute(

@@ -69,7 +69,9 @@ def put_in_force(
                              "WHERE name = ?", (agent.name,)).fetchone()  # fmt: skip
     connection.execute("INSERT OR IGNORE INTO definitions (hash, json, text, seen) VALUES (?,?,?,?)",
                        (hash, to_json(agent), text, at))  # fmt: skip
-    same_schedule = old is not None and old["state"] == "in_force" and from_json(old["json"]).when == agent.when
+    same_schedule = (
+        old is not None and old["state"] == "in_force" and from_json(old["json"]).when == agent.when
+    )
     connection.execute(
         "INSERT INTO agents (name, hash, file, state, absent_since, problem, handled_until, since) "
         "VALUES (?,?,?,'in_force',NULL,NULL,?,?) ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, "
@@ -90,7 +92,9 @@ def remove(connection: sqlite3.Connection, name: str, now: datetime, by: str) ->
     bump(connection, "tree_version")
 
 
-def mark(connection: sqlite3.Connection, name: str, problem: str | None, absent_since: datetime | None) -> None:
+def mark(
+    connection: sqlite3.Connection, name: str, problem: str | None, absent_since: datetime | None
+) -> None:
     """Note what an agent's file is like now, while its last good definition stays in force."""
     connection.execute(
         "UPDATE agents SET problem = ?, absent_since = ? WHERE name = ? AND (problem IS NOT ? OR absent_since IS NOT ?)",
@@ -119,6 +123,16 @@ def handled(connection: sqlite3.Connection, agent: str, until: datetime) -> None
     )
 
 
-def _history(connection: sqlite3.Connection, agent: str, at: str, hash: str | None, what: str, by: str) -> None:
+def _history(
+    connection: sqlite3.Connection, agent: str, at: str, hash: str | None, what: str, by: str
+) -> None:
     connection.execute("INSERT INTO agent_history (agent, at, hash, what, by) VALUES (?,?,?,?,?)",
                        (agent, at, hash, what, by))  # fmt: skip
+
+
+def keep_definition(connection: sqlite3.Connection, agent: Agent, hash: str, now: datetime) -> None:
+    """Keep a definition that a session runs with, also one that never was in force (`run --file`)."""
+    connection.execute(
+        "INSERT OR IGNORE INTO definitions (hash, json, text, seen) VALUES (?,?,'',?)",
+        (hash, to_json(agent), to_text(now)),
+    )

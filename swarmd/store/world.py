@@ -41,7 +41,9 @@ class SqlWorld:
 
     def key(self, agent: str, key: str) -> Key | None:
         """As World."""
-        row = self._connection.execute("SELECT * FROM keys WHERE agent = ? AND key = ?", (agent, key)).fetchone()
+        row = self._connection.execute(
+            "SELECT * FROM keys WHERE agent = ? AND key = ?", (agent, key)
+        ).fetchone()
         return None if row is None else key_of(row)
 
     def keys(self, agent: str) -> Sequence[Key]:
@@ -53,7 +55,9 @@ class SqlWorld:
 
     def handoff(self, id: int) -> Handoff | None:
         """As World."""
-        rows = self._connection.execute(f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE id = ?", (id,)).fetchall()
+        rows = self._connection.execute(
+            f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE id = ?", (id,)
+        ).fetchall()
         return handoffs_of(self._connection, rows)[0] if rows else None
 
     def handoffs(
@@ -91,7 +95,9 @@ class SqlWorld:
 
     def sent_in_session(self, session: int) -> int:
         """As World."""
-        row = self._connection.execute("SELECT count(*) FROM handoffs WHERE cause_session = ?", (session,)).fetchone()
+        row = self._connection.execute(
+            "SELECT count(*) FROM handoffs WHERE cause_session = ?", (session,)
+        ).fetchone()
         return int(row[0])
 
     def document(self, agent: str, path: str) -> Document | None:

@@ -21,7 +21,12 @@ from swarmd.cli.main import run
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 PROGRAM = Path(__file__).with_name("scripted_program.py")
 ROOT = Path(__file__).parents[2]
-IN_SESSION = {"SWARMD_SESSION": "7", "SWARMD_TOKEN": "t", "SWARMD_SOCKET": "/nowhere", "SWARMD_AGENT": "studio"}
+IN_SESSION = {
+    "SWARMD_SESSION": "7",
+    "SWARMD_TOKEN": "t",
+    "SWARMD_SOCKET": "/nowhere",
+    "SWARMD_AGENT": "studio",
+}
 
 
 @dataclass
@@ -74,10 +79,18 @@ Swarmd = Callable[..., Ran]
 def swarmd() -> Swarmd:
     """Run one command with these answers; in a session where `session` is set."""
 
-    def runs(*args: str, stdin: bytes | str = b"", session: bool = False, env: Mapping[str, str] = {}, **answers: Any) -> Ran:
+    def runs(
+        *args: str,
+        stdin: bytes | str = b"",
+        session: bool = False,
+        env: Mapping[str, str] = {},
+        **answers: Any,
+    ) -> Ran:
         client = Scripted(answers)
         environ = {**(IN_SESSION if session else {}), **env}
-        invocation = Invocation(environ=environ, connect=lambda *_: client, now=lambda: NOW, wait=lambda _: None)
+        invocation = Invocation(
+            environ=environ, connect=lambda *_: client, now=lambda: NOW, wait=lambda _: None
+        )
         result = CliRunner().invoke(_Program(), args, input=stdin, invocation=invocation)  # type: ignore[arg-type]
         return Ran(result.exit_code, result.stdout_bytes, result.stderr, client.calls, invocation.options)
 
@@ -91,7 +104,9 @@ Real = Callable[..., subprocess.CompletedProcess[bytes]]
 def real(tmp_path: Path) -> Real:
     """Run one command as a program of its own, with answers from a file."""
 
-    def runs(*args: str, answers: Mapping[str, Any] | None = None, env: Mapping[str, str] = {}, **kwargs: Any) -> Any:
+    def runs(
+        *args: str, answers: Mapping[str, Any] | None = None, env: Mapping[str, str] = {}, **kwargs: Any
+    ) -> Any:
         command = command_of(tmp_path, answers, args)
         kwargs.setdefault("stdout", subprocess.PIPE)
         environ = {**os.environ, "PYTHONPATH": str(ROOT), **env}

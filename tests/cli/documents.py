@@ -34,7 +34,15 @@ SESSION = {
 SLOT = {"agent": "studio", "slot": AT, "last": AT, "count": 1, "decision": "skipped", "reason": "session 6 runs",
         "session": None, "at": AT}  # fmt: skip
 REPORT = {"id": 1, "agent": "studio", "parent": None, "text": NASTY, "at": AT, "by": "studio#7"}
-MEMORY = {"agent": "studio", "path": "MEMORY.md", "rev": 2, "by": "studio#7", "at": AT, "bytes": 6, "conflicts": 0}
+MEMORY = {
+    "agent": "studio",
+    "path": "MEMORY.md",
+    "rev": 2,
+    "by": "studio#7",
+    "at": AT,
+    "bytes": 6,
+    "conflicts": 0,
+}
 LOG = {"session": 7, "output": f"hello\n{NASTY}\n", "done": True}
 CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "children": []}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from swarmd.cli.client import Options, OperatorClient, SessionClient, choose, in_session
+from swarmd.cli.client import OperatorClient, Options, SessionClient, choose, in_session
 from swarmd.errors import Refused, StoreUnusable
 from tests.cli.conftest import IN_SESSION
 
@@ -35,6 +35,10 @@ class Doors:
         if not self.writable:
             raise PermissionError(13, "Permission denied")
         yield Door(self, "local", as_agent)
+
+    def run_local(self, where, args, as_agent):
+        self.used.append(("daemon for it", "run", as_agent))
+        return "ran"
 
 
 @dataclass
@@ -63,7 +67,9 @@ def test_who_may_not_read_the_store_asks_the_daemon():
 
 
 def test_without_both_the_state_is_named_and_the_next_step():
-    with pytest.raises(StoreUnusable, match=r"/nowhere/.swarmd: you may not read the store \(Permission denied\)"):
+    with pytest.raises(
+        StoreUnusable, match=r"/nowhere/.swarmd: you may not read the store \(Permission denied\)"
+    ):
         operator(Doors(readable=False, daemon=False)).call("status", {})
 
 
@@ -71,6 +77,13 @@ def test_an_act_goes_to_the_daemon_and_else_takes_the_lock(capsys):
     assert operator(Doors()).call("ctx_set", {}) == "socket"
     assert operator(Doors(daemon=False)).call("ctx_set", {}) == "local"
     assert capsys.readouterr().err == "swarmd: acted on /nowhere/.swarmd\n" * 2
+
+
+def test_a_run_without_a_daemon_is_a_daemon_for_that_long():
+    doors = Doors(daemon=False)
+    assert operator(doors).call("run", {"mode": "commit"}) == "ran"
+    assert operator(doors).call("run", {"mode": "dry_run"}) == "local"
+    assert operator(Doors()).call("run", {"mode": "commit"}) == "socket"
 
 
 def test_an_act_on_the_systems_state_does_not_say_so(capsys):

@@ -30,7 +30,17 @@ checkpoint | fail | draft show | draft apply | draft discard
 attention | attention ack | doctor | verify | backup | restore
 """
 COMMANDS = [command.strip() for line in PROMISED.strip().splitlines() for command in line.split("|")]
-LATER = ("plan", "edit", "usage", "approval", "import", "mcp", "memory search", "memory compact", "session search")
+LATER = (
+    "plan",
+    "edit",
+    "usage",
+    "approval",
+    "import",
+    "mcp",
+    "memory search",
+    "memory compact",
+    "session search",
+)
 SCHEMAS = sorted((Path(__file__).parents[1] / "data" / "schemas").glob("*.json"))
 
 

@@ -33,7 +33,9 @@ def on_terminal(folder: Path, *args: str, columns: int = 40, answers=ANSWERS) ->
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     environ |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", "PYTHONUTF8": "1"}
-    child = subprocess.Popen(command_of(folder, answers, args), stdin=follower, stdout=follower, stderr=follower, env=environ)
+    child = subprocess.Popen(
+        command_of(folder, answers, args), stdin=follower, stdout=follower, stderr=follower, env=environ
+    )
     os.close(follower)
     parts = []
     try:
@@ -64,7 +66,9 @@ def test_columns_line_up_with_wide_characters_on_40_columns(tmp_path):
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
-@pytest.mark.parametrize("args", [["agent", "list"], ["session", "list"], ["handoff", "list"], ["attention"], ["why", "studio"]])
+@pytest.mark.parametrize(
+    "args", [["agent", "list"], ["session", "list"], ["handoff", "list"], ["attention"], ["why", "studio"]]
+)
 def test_no_table_is_wider_than_the_terminal(args, columns, tmp_path):
     for line in on_terminal(tmp_path, *args, columns=columns).splitlines():
         if not line.startswith(("swarmd: ", "next: ")):
@@ -88,17 +92,29 @@ def test_no_stored_control_character_reaches_a_terminal(args, tmp_path):
         "memory_diff": {**SAMPLES["memory_diff"], "diff": NASTY},
     }
     text = on_terminal(tmp_path, *args, answers=answers)
-    bad = [char for char in text if (ord(char) < 32 and char != "\n") or 0x7F <= ord(char) < 0xA0 or char in "\u202e\u200b"]
+    bad = [
+        char
+        for char in text
+        if (ord(char) < 32 and char != "\n") or 0x7F <= ord(char) < 0xA0 or char in "\u202e\u200b"
+    ]
     assert bad == []
 
 
-@pytest.mark.parametrize(("args", "name", "data"), [(["ctx", "get", "a", "k"], "ctx_get", {**KEY, "value": NASTY}), (["memory", "show", "a"], "memory_show", {**SAMPLES["memory_show"], "text": NASTY})])
+@pytest.mark.parametrize(
+    ("args", "name", "data"),
+    [
+        (["ctx", "get", "a", "k"], "ctx_get", {**KEY, "value": NASTY}),
+        (["memory", "show", "a"], "memory_show", {**SAMPLES["memory_show"], "text": NASTY}),
+    ],
+)
 def test_values_are_piped_byte_for_byte(args, name, data, real):
     assert real(*args, answers={name: data}).stdout == NASTY.encode()
 
 
 def test_a_file_that_is_no_text_is_piped_byte_for_byte(swarmd):
-    ran = swarmd("memory", "show", "a", memory_show={**SAMPLES["memory_show"], "text": "\ufffd", "base64": "/wA="})
+    ran = swarmd(
+        "memory", "show", "a", memory_show={**SAMPLES["memory_show"], "text": "\ufffd", "base64": "/wA="}
+    )
     assert ran.out == b"\xff\x00"
 
 
@@ -125,7 +141,9 @@ def test_a_reader_that_leaves_early_is_no_failure(extra, tmp_path):
     assert child.wait(timeout=60) in (0, 141)
 
 
-@pytest.mark.parametrize("args", [["status"], ["session", "list"], ["--help"], ["status", "--json"], ["ctx", "get", "a", "k"]])
+@pytest.mark.parametrize(
+    "args", [["status"], ["session", "list"], ["--help"], ["status", "--json"], ["ctx", "get", "a", "k"]]
+)
 def test_a_full_device_is_one_line_and_a_failure(args, real):
     with Path("/dev/full").open("wb") as full:
         ran = real(*args, answers={**ANSWERS, **MANY}, stdout=full)
@@ -138,12 +156,25 @@ def test_closed_standard_files_do_no_harm(closing, tmp_path):
     command = command_of(tmp_path, ANSWERS, ("status",))
     script = f'exec "$@" {closing}'
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(["sh", "-c", script, "sh", *command], capture_output=True, env=environ, timeout=60, check=False)
+    ran = subprocess.run(
+        ["sh", "-c", script, "sh", *command], capture_output=True, env=environ, timeout=60, check=False
+    )
     assert (ran.returncode, ran.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("env", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX"}, {"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
-@pytest.mark.parametrize("args", [["ctx", "list", "a"], ["ctx", "list", "a", "--json"], ["memory", "show", "a"], ["stauts\u6f22"]])
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"LC_ALL": "C"},
+        {"LC_ALL": "POSIX"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+)
+@pytest.mark.parametrize(
+    "args", [["ctx", "list", "a"], ["ctx", "list", "a", "--json"], ["memory", "show", "a"], ["stauts\u6f22"]]
+)
 def test_no_locale_stops_the_output(args, env, real):
     answers = {**ANSWERS, "memory_show": {**SAMPLES["memory_show"], "text": "\u6f22\udce9"}}
     ran = real(*args, answers=answers, env=env)
@@ -152,7 +183,11 @@ def test_no_locale_stops_the_output(args, env, real):
 
 
 def test_columns_line_up_where_marks_replace_characters(real):
-    lines = real("ctx", "list", "a", answers=ANSWERS, env={"PYTHONIOENCODING": "ascii"}).stdout.decode("ascii").splitlines()
+    lines = (
+        real("ctx", "list", "a", answers=ANSWERS, env={"PYTHONIOENCODING": "ascii"})
+        .stdout.decode("ascii")
+        .splitlines()
+    )
     assert "????" in lines[2]
     at = lines[0].index("VERSION")
     assert {line[at - 2 : at] for line in lines} == {"  "}
@@ -161,7 +196,13 @@ def test_columns_line_up_where_marks_replace_characters(real):
 
 def test_bytes_that_are_no_text_on_a_real_command_line(tmp_path):
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run([sys.executable, "-m", "swarmd", "report", b"caf\xe9"], capture_output=True, env=environ, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-m", "swarmd", "report", b"caf\xe9"],
+        capture_output=True,
+        env=environ,
+        timeout=60,
+        check=False,
+    )
     assert ran.returncode == 2
     assert ran.stderr == b"swarmd: argument 2 is not UTF-8 text: 'caf\\udce9'; give it as UTF-8\n"
 
@@ -179,7 +220,10 @@ def test_times_are_known_by_their_field_and_not_by_their_look():
 
 
 def test_extra_columns_are_marked():
-    assert [(c.title, c.field, c.extra) for c in columns_of("id ~from=sender")] == [("ID", "id", False), ("FROM", "sender", True)]
+    assert [(c.title, c.field, c.extra) for c in columns_of("id ~from=sender")] == [
+        ("ID", "id", False),
+        ("FROM", "sender", True),
+    ]
 
 
 def test_an_empty_list_leaves_the_pipe_empty(swarmd):
@@ -200,14 +244,20 @@ def test_a_deep_tree_is_drawn(swarmd):
 
 
 def test_a_log_is_followed_until_its_session_has_ended(swarmd):
-    logs = [{"session": 7, "output": text, "done": done} for text, done in (("one\ntw", False), ("one\ntwo\n", False), ("one\ntwo\nend", True))]
+    logs = [
+        {"session": 7, "output": text, "done": done}
+        for text, done in (("one\ntw", False), ("one\ntwo\n", False), ("one\ntwo\nend", True))
+    ]
     ran = swarmd("session", "log", "studio", "-f", session_log=logs)
     assert ran.text == "one\ntwo\nend\n"
     assert [args["session"] for _, args in ran.calls] == ["studio", "7", "7"]
 
 
 def test_a_session_is_exported(swarmd):
-    answers = {"session_show": SESSION, "session_log": {"session": 7, "output": "a ```` fence\n", "done": True}}
+    answers = {
+        "session_show": SESSION,
+        "session_log": {"session": 7, "output": "a ```` fence\n", "done": True},
+    }
     page = swarmd("session", "export", "studio", "--format", "md", **answers).text
     assert "# Session 7 of studio" in page
     assert "`````\na ```` fence\n`````" in page

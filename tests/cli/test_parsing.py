@@ -55,7 +55,9 @@ ANSWERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("args", "call"), ACTS, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+@pytest.mark.parametrize(
+    ("args", "call"), ACTS, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
 def test_an_act_is_one_call(args, call, swarmd):
     ran = swarmd(*args, **ANSWERS)
     assert only(ran) == call
@@ -63,19 +65,58 @@ def test_an_act_is_one_call(args, call, swarmd):
 
 
 def test_a_handoff_as_it_is_typed_today(swarmd):
-    ran = swarmd("handoff", "send", "--to", "polybreak", "--text", "do it", "--priority", "high", "--due", "2026-12-24T18:00+01:00", handoff_send=HANDOFF)
-    assert only(ran) == ("handoff_send", {"to": "polybreak", "text": "do it", "priority": "high", "due": "2026-12-24T17:00:00.000000Z"})
+    ran = swarmd(
+        "handoff",
+        "send",
+        "--to",
+        "polybreak",
+        "--text",
+        "do it",
+        "--priority",
+        "high",
+        "--due",
+        "2026-12-24T18:00+01:00",
+        handoff_send=HANDOFF,
+    )
+    assert only(ran) == (
+        "handoff_send",
+        {"to": "polybreak", "text": "do it", "priority": "high", "due": "2026-12-24T17:00:00.000000Z"},
+    )
     assert ran.text == "handoff 7 from operator to studio is open, normal\n"
 
 
 def test_a_handoff_as_cron_swarm_had_it(swarmd):
-    ran = swarmd("memory", "handoff", "send", "--from", "a", "--to", "b", "--text", "T", "--as-node", "a", "--priority", "low", handoff_send=HANDOFF)
+    ran = swarmd(
+        "memory",
+        "handoff",
+        "send",
+        "--from",
+        "a",
+        "--to",
+        "b",
+        "--text",
+        "T",
+        "--as-node",
+        "a",
+        "--priority",
+        "low",
+        handoff_send=HANDOFF,
+    )
     assert only(ran) == ("handoff_send", {"to": "b", "text": "T", "priority": "low"})
     assert ran.options.as_agent == "a"
 
 
 def test_a_handoff_to_all_children_names_each(swarmd):
-    ran = swarmd("handoff", "send", "--to", "children", "--text", "T", session=True, handoff_send={"items": [{**HANDOFF, "staged": True}, {**HANDOFF, "id": 8}]})
+    ran = swarmd(
+        "handoff",
+        "send",
+        "--to",
+        "children",
+        "--text",
+        "T",
+        session=True,
+        handoff_send={"items": [{**HANDOFF, "staged": True}, {**HANDOFF, "id": 8}]},
+    )
     assert ran.text.splitlines() == [
         "handoff 7 from operator to studio is open, normal (staged: saved when the session ends well)",
         "handoff 8 from operator to studio is open, normal",
@@ -85,7 +126,11 @@ def test_a_handoff_to_all_children_names_each(swarmd):
 @pytest.mark.parametrize(
     ("args", "session", "sentence"),
     [
-        (["--from", "root", "--as", "a"], False, "--from root: the sender would be a; to act as root give --as root"),
+        (
+            ["--from", "root", "--as", "a"],
+            False,
+            "--from root: the sender would be a; to act as root give --as root",
+        ),
         (["--from", "a"], False, "the sender would be operator; to act as a give --as a"),
         (["--from", "root"], True, "a session sends as its own agent (studio) and as no other"),
         (["--from", "operator"], True, "a session sends as its own agent (studio) and as no other"),
@@ -98,13 +143,34 @@ def test_a_sender_cannot_be_forged(args, session, sentence, swarmd):
         assert sentence in ran.err
 
 
-@pytest.mark.parametrize("args", [["--as", "studio", "status"], ["status", "--as", "studio"], ["status", "--as-node", "studio"], ["--as-node", "studio", "status"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--as", "studio", "status"],
+        ["status", "--as", "studio"],
+        ["status", "--as-node", "studio"],
+        ["--as-node", "studio", "status"],
+    ],
+)
 def test_as_stands_before_or_after(args, swarmd):
     assert swarmd(*args, status=SAMPLES["status"]).options.as_agent == "studio"
 
 
 def test_places_stand_before_or_after(swarmd):
-    ran = swarmd("--agents", "/a", "--state", "/s", "status", "--runtime", "/r", "--config", "/c", "--state", "/t", status=SAMPLES["status"])
+    ran = swarmd(
+        "--agents",
+        "/a",
+        "--state",
+        "/s",
+        "status",
+        "--runtime",
+        "/r",
+        "--config",
+        "/c",
+        "--state",
+        "/t",
+        status=SAMPLES["status"],
+    )
     options = ran.options
     assert (options.agents, options.state, options.runtime, options.config) == ("/a", "/t", "/r", "/c")
 
@@ -113,9 +179,17 @@ def test_inside_a_session_the_agent_is_left_out(swarmd):
     assert only(swarmd("ctx", "set", "k", "v", session=True, ctx_set=KEY))[1] == {"key": "k", "value": "v"}
     assert only(swarmd("ctx", "get", "k", session=True, ctx_get=KEY))[1] == {"key": "k"}
     assert only(swarmd("ctx", "list", session=True))[1] == {}
-    assert only(swarmd("ctx", "get", "k", "--agent", "b", session=True, ctx_get=KEY))[1] == {"key": "k", "agent": "b"}
-    assert only(swarmd("memory", "show", session=True, memory_show=SAMPLES["memory_show"]))[1] == {"file": "MEMORY.md"}
-    assert only(swarmd("memory", "append", "a.md", "x", session=True, memory_append=MEMORY))[1] == {"file": "a.md", "text": "x"}
+    assert only(swarmd("ctx", "get", "k", "--agent", "b", session=True, ctx_get=KEY))[1] == {
+        "key": "k",
+        "agent": "b",
+    }
+    assert only(swarmd("memory", "show", session=True, memory_show=SAMPLES["memory_show"]))[1] == {
+        "file": "MEMORY.md"
+    }
+    assert only(swarmd("memory", "append", "a.md", "x", session=True, memory_append=MEMORY))[1] == {
+        "file": "a.md",
+        "text": "x",
+    }
 
 
 def test_an_agent_too_many_in_a_session_is_explained(swarmd):
@@ -130,7 +204,9 @@ def test_a_missing_word_is_named(swarmd):
 
 
 @pytest.mark.parametrize("text", ["- buy milk", "-5 degrees", "--urgent"])
-@pytest.mark.parametrize("command", [["report"], ["ctx", "set", "a", "k"], ["memory", "append", "a", "f"], ["fail"]])
+@pytest.mark.parametrize(
+    "command", [["report"], ["ctx", "set", "a", "k"], ["memory", "append", "a", "f"], ["fail"]]
+)
 def test_a_text_like_an_option_names_the_two_ways(command, text, swarmd):
     ran = swarmd(*command, text, session=command[0] == "fail")
     assert (ran.status, ran.calls) == (2, [])
@@ -145,14 +221,23 @@ def test_any_other_text_is_taken_as_it_is(text, swarmd):
 
 def test_a_dash_reads_standard_input_byte_for_byte(swarmd):
     stdin = b"- line one\r\n\nline \xe6\xbc\xa2" + b"x" * 200_000
-    for args in (["report", "-"], ["handoff", "send", "--to", "b", "--text", "-"], ["ctx", "set", "a", "k", "-"], ["memory", "write", "a", "f", "-"]):
+    for args in (
+        ["report", "-"],
+        ["handoff", "send", "--to", "b", "--text", "-"],
+        ["ctx", "set", "a", "k", "-"],
+        ["memory", "write", "a", "f", "-"],
+    ):
         ran = swarmd(*args, stdin=stdin, **ANSWERS)
         assert stdin.decode() in only(ran)[1].values()
 
 
 @pytest.mark.parametrize(
     ("stdin", "sentence"),
-    [(b"caf\xe9", "standard input is not UTF-8: byte 4 is 0xe9"), (b" \n", "a report may not be empty"), (b"x" * (16 * 1024 * 1024 + 1), "more than 16777216 bytes")],
+    [
+        (b"caf\xe9", "standard input is not UTF-8: byte 4 is 0xe9"),
+        (b" \n", "a report may not be empty"),
+        (b"x" * (16 * 1024 * 1024 + 1), "more than 16777216 bytes"),
+    ],
 )
 def test_standard_input_that_is_no_text_is_refused(stdin, sentence, swarmd):
     ran = swarmd("report", "-", stdin=stdin)
@@ -160,7 +245,16 @@ def test_standard_input_that_is_no_text_is_refused(stdin, sentence, swarmd):
     assert sentence in ran.err
 
 
-@pytest.mark.parametrize("args", [["report", ""], ["report", "  "], ["handoff", "send", "--to", "b", "--text", ""], ["fail", ""], ["memory", "append", "a", "f", ""]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["report", ""],
+        ["report", "  "],
+        ["handoff", "send", "--to", "b", "--text", ""],
+        ["fail", ""],
+        ["memory", "append", "a", "f", ""],
+    ],
+)
 def test_an_empty_text_is_refused(args, swarmd):
     ran = swarmd(*args, session=args[0] == "fail")
     assert (ran.status, ran.calls) == (2, [])
@@ -173,8 +267,27 @@ def test_bytes_that_are_no_text_are_refused_before_anything_else(swarmd):
     assert ran.err == "swarmd: argument 2 is not UTF-8 text: 'caf\\udce9'; give it as UTF-8\n"
 
 
-@pytest.mark.parametrize("name", ["../root", "a/b", ".", "", "con\nx", "a" * 300, "a\x00", "\xe9", "e\u0301", "BOB", "operator", "all", "-"])
-@pytest.mark.parametrize("command", [["agent", "show"], ["ctx", "list"], ["prompt"], ["session", "show"], ["why"]])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../root",
+        "a/b",
+        ".",
+        "",
+        "con\nx",
+        "a" * 300,
+        "a\x00",
+        "\xe9",
+        "e\u0301",
+        "BOB",
+        "operator",
+        "all",
+        "-",
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [["agent", "show"], ["ctx", "list"], ["prompt"], ["session", "show"], ["why"]]
+)
 def test_an_agents_name_is_checked_as_in_a_file(command, name, swarmd):
     ran = swarmd(*command, "--", name)
     assert (ran.status, ran.calls) == (2, [])
@@ -184,25 +297,69 @@ def test_an_agents_name_is_checked_as_in_a_file(command, name, swarmd):
 
 def test_lists_take_their_bounds(swarmd):
     want = {"since": "2026-11-30T10:00:00.000000Z", "until": "2026-11-30T11:30:00.000000Z", "n": 3}
-    for command, call in ((["handoff", "list"], "handoff_list"), (["session", "list"], "session_list"), (["log"], "log"), (["report", "list"], "report_list")):
-        ran = swarmd(*command, "--since", "2h", "--until", "30m", "-n", "3", **{call: {"items": [], "next": None}})
+    for command, call in (
+        (["handoff", "list"], "handoff_list"),
+        (["session", "list"], "session_list"),
+        (["log"], "log"),
+        (["report", "list"], "report_list"),
+    ):
+        ran = swarmd(
+            *command, "--since", "2h", "--until", "30m", "-n", "3", **{call: {"items": [], "next": None}}
+        )
         assert only(ran) == (call, want)
 
 
 def test_a_list_that_its_call_gives_whole_is_cut_here(swarmd):
-    rows = [{**KEY, "key": str(hour), "updated": f"2026-11-30T{hour:02d}:00:00.000000Z"} for hour in range(8, 12)]
-    ran = swarmd("ctx", "list", "a", "--since", "2026-11-30T09:00Z", "--until", "2026-11-30T11:00Z", "-n", "1", "--json", ctx_list={"items": rows, "next": None})
+    rows = [
+        {**KEY, "key": str(hour), "updated": f"2026-11-30T{hour:02d}:00:00.000000Z"} for hour in range(8, 12)
+    ]
+    ran = swarmd(
+        "ctx",
+        "list",
+        "a",
+        "--since",
+        "2026-11-30T09:00Z",
+        "--until",
+        "2026-11-30T11:00Z",
+        "-n",
+        "1",
+        "--json",
+        ctx_list={"items": rows, "next": None},
+    )
     assert [row["key"] for row in ran.json["items"]] == ["9"]
 
 
 def test_filters_become_arguments(swarmd):
-    ran = swarmd("handoff", "list", "--to", "a", "--from", "operator", "--status", "open", handoff_list=SAMPLES["handoff_list"])
+    ran = swarmd(
+        "handoff",
+        "list",
+        "--to",
+        "a",
+        "--from",
+        "operator",
+        "--status",
+        "open",
+        handoff_list=SAMPLES["handoff_list"],
+    )
     assert only(ran)[1] == {"to": "a", "from": "operator", "status": "open"}
-    ran = swarmd("session", "list", "--agent", "a", "--outcome", "timed_out", session_list=SAMPLES["session_list"])
+    ran = swarmd(
+        "session", "list", "--agent", "a", "--outcome", "timed_out", session_list=SAMPLES["session_list"]
+    )
     assert only(ran)[1] == {"agent": "a", "outcome": "timed_out"}
 
 
-@pytest.mark.parametrize(("outcome", "status"), [("committed", 0), ("no_change", 0), ("dry_run", 0), ("failed", 1), ("refused", 1), ("lost", 1), (None, 1)])
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [
+        ("committed", 0),
+        ("no_change", 0),
+        ("dry_run", 0),
+        ("failed", 1),
+        ("refused", 1),
+        ("lost", 1),
+        (None, 1),
+    ],
+)
 def test_run_exits_by_outcome(outcome, status, swarmd):
     assert swarmd("run", "studio", run={**SESSION, "outcome": outcome}).status == status
 
@@ -230,21 +387,37 @@ def test_status_check_tells_by_its_exit_status(swarmd):
 
 
 def test_checks_that_find_problems_exit_1(swarmd):
-    assert swarmd("verify", verify={"ok": False, "items": [{"text": "row 3 is missing"}], "next": None}).status == 1
-    assert swarmd("doctor", doctor={"items": [{"name": "disk", "ok": False, "text": "full"}], "next": None}).status == 1
-    ran = swarmd("reload", reload={"added": ["a"], "changed": [], "removed": [], "problems": [{"message": "b.toml:1: bad"}]})
+    assert (
+        swarmd("verify", verify={"ok": False, "items": [{"text": "row 3 is missing"}], "next": None}).status
+        == 1
+    )
+    assert (
+        swarmd(
+            "doctor", doctor={"items": [{"name": "disk", "ok": False, "text": "full"}], "next": None}
+        ).status
+        == 1
+    )
+    ran = swarmd(
+        "reload",
+        reload={"added": ["a"], "changed": [], "removed": [], "problems": [{"message": "b.toml:1: bad"}]},
+    )
     assert (ran.status, ran.text, ran.err) == (1, "added: a\n", "swarmd: b.toml:1: bad\n")
 
 
 def test_revert_names_what_it_could_not_undo(swarmd):
-    answer = {"undone": [{"act": "set_key", "target": "a k"}], "not_undone": [{"act": "report", "target": "a", "reason": "it was read"}]}
+    answer = {
+        "undone": [{"act": "set_key", "target": "a k"}],
+        "not_undone": [{"act": "report", "target": "a", "reason": "it was read"}],
+    }
     ran = swarmd("session", "revert", "7", "studio", session_revert=answer)
     assert only(ran) == ("session_revert", {"sessions": ["7", "studio"]})
     assert ran.text == "undone      set_key  a k\nnot undone  report  a: it was read\n"
     assert swarmd("session", "revert", "7", session_revert={**answer, "undone": []}).status == 1
 
 
-@pytest.mark.parametrize("args", [["checkpoint"], ["fail", "x"], ["draft", "show"], ["draft", "apply"], ["draft", "discard"]])
+@pytest.mark.parametrize(
+    "args", [["checkpoint"], ["fail", "x"], ["draft", "show"], ["draft", "apply"], ["draft", "discard"]]
+)
 def test_a_sessions_commands_are_wrong_outside_of_one(args, swarmd):
     ran = swarmd(*args)
     assert (ran.status, ran.calls) == (2, [])
@@ -257,7 +430,11 @@ def test_a_session_may_not_touch_the_installation(args, swarmd):
 
 
 def test_a_checkpoint_says_what_was_saved(swarmd):
-    ran = swarmd("checkpoint", session=True, checkpoint={"checkpoint": 2, "changes": [documents.CHANGE], "superseded": ["the key x"]})
+    ran = swarmd(
+        "checkpoint",
+        session=True,
+        checkpoint={"checkpoint": 2, "changes": [documents.CHANGE], "superseded": ["the key x"]},
+    )
     assert ran.text.startswith("checkpoint 2: 1 changes saved\n  set_key")
     assert ran.err == "swarmd: overtaken, and not saved: the key x\n"
 
@@ -269,7 +446,10 @@ def test_a_global_option_before_a_default_command_hides_no_command(swarmd):
 
 
 def test_unknown_words_are_answered_with_the_nearest(swarmd):
-    assert swarmd("stauts").err == "swarmd: no such command 'stauts' (did you mean 'status'?); see `swarmd --help`\n"
+    assert (
+        swarmd("stauts").err
+        == "swarmd: no such command 'stauts' (did you mean 'status'?); see `swarmd --help`\n"
+    )
     assert "(did you mean 'send'?)" in swarmd("handoff", "sent").err
     assert "(did you mean '--priority'?)" in swarmd("handoff", "change", "7", "--priorty", "low").err
     assert swarmd("handoff", "change", "7", "--priority", "hihg").status == 2
@@ -277,7 +457,10 @@ def test_unknown_words_are_answered_with_the_nearest(swarmd):
 
 def test_a_fault_of_ours_is_one_line_too(swarmd):
     ran = swarmd("status", status=ValueError("what\never"))
-    assert (ran.status, ran.err) == (1, "swarmd: internal error: ValueError: what\\never (SWARMD_DEBUG=1 shows where)\n")
+    assert (ran.status, ran.err) == (
+        1,
+        "swarmd: internal error: ValueError: what\\never (SWARMD_DEBUG=1 shows where)\n",
+    )
 
 
 def test_an_interrupt_is_130(swarmd):

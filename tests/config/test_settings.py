@@ -34,6 +34,14 @@ def test_without_a_file_the_manuals_values_hold(folder):
     assert settings.defaults.raw == {}
 
 
+def test_a_file_that_stays_away_or_unchanged_gives_the_same_settings(folder):
+    settings = read(folder)
+    assert read(folder, settings) is settings
+    folder.settings_path.write_text("")
+    settings = read(folder, settings)
+    assert read(folder, settings) is settings
+
+
 def test_a_file_that_someone_named_must_be_there(folder):
     settings = read(folder, required=True)
     assert [str(problem) for problem in settings.problems] == ["swarmd.toml: does not exist"]

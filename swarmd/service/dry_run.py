@@ -1,0 +1,24 @@
+"""`swarmd run --dry-run`: what a run would start, without starting it."""
+
+from __future__ import annotations
+
+from swarmd.runners.command import command_line
+from swarmd.service.prompting import assembled, definition
+from swarmd.service.view import JSON, Args, View
+from swarmd.session.machine import host_of
+from swarmd.session.requests import request_of
+
+
+def dry_run(view: View, name: str, args: Args) -> JSON:
+    """The prompt's size, the program that would be started, and the limits it would have."""
+    agent = definition(view, name, args)
+    _, prompt = assembled(view, {**args, "trigger": "manual"})
+    request = request_of(agent, prompt=prompt)
+    line = command_line(request, host_of(view.places)) if agent.runner_kind == "command" else [agent.runner_kind]
+    limits = agent.limits
+    return {
+        "id": None, "agent": name, "trigger": "manual", "state": "ended", "outcome": "dry_run", "reason": "nothing was started",
+        "command_line": line, "prompt_tokens": prompt.tokens,
+        "would": f"start {line[0]} with a prompt of {prompt.tokens} tokens, for at most {limits.timeout_seconds:g} s",
+        "changes": [], "refusals": [], "superseded": [],
+    }  # fmt: skip

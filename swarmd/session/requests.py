@@ -1,0 +1,33 @@
+"""From an agent's definition and prompt to the request that its runner is given."""
+
+from __future__ import annotations
+
+from swarmd.core.agent import Agent
+from swarmd.core.snapshot import Prompt
+from swarmd.core.wire import MemoryTree, Request
+
+EMPTY = Prompt(system="", user="", tokens=0, sections=())
+
+
+def request_of(
+    agent: Agent,
+    *,
+    session: int = 0,
+    epoch: int = 0,
+    attempt: int = 1,
+    trigger: str = "manual",
+    prompt: Prompt = EMPTY,
+    memory: MemoryTree = MemoryTree(),  # noqa: B008 - frozen
+    token: str = "",
+    secrets: tuple[str, ...] = (),
+) -> Request:
+    """The request of one session; with nothing but the agent, that of a session which will never be (for `doctor` and
+    `--dry-run`)."""
+    box = agent.sandbox
+    return Request(
+        agent=agent.name, session=session, epoch=epoch, attempt=attempt, trigger=trigger, system=prompt.system,
+        user=prompt.user, memory=memory, read_only=(*agent.memory.read_only, "archive/**"),
+        options=agent.runner_options, folder=agent.folder, timezone=agent.when.timezone,
+        sandbox={"level": box.level, "write": list(box.write), "home": box.home, "network": box.network},
+        timeout_seconds=agent.limits.timeout_seconds, token=token, secrets=secrets,
+    )  # fmt: skip

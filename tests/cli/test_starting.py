@@ -1,0 +1,121 @@
+"""What a command costs before it does anything: which modules it imports, and how long that takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.conftest import PROGRAM, ROOT
+from tests.cli.documents import SAMPLES
+from tests.cli.test_commands_exist import READING
+
+HEAVY = (
+    "anthropic",
+    "tiktoken",
+    "apscheduler",
+    "watchdog",
+    "pydantic",
+    "sqlite_utils",
+    "asyncio",
+    "rich",
+    "requests",
+)
+
+
+def imported(*command: str) -> set[str]:
+    """The modules that a run of this command imports."""
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", *command],
+        capture_output=True,
+        env=environ,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return {
+        line.rpartition(b"|")[2].strip().decode()
+        for line in ran.stderr.splitlines()
+        if line.startswith(b"import time:")
+    }
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["handoff", "--help"], ["session", "list", "--help"], ["completion", "bash"],
+                                  ["next", "--cron", "* * * * *", "--timezone", "UTC"]], ids=" ".join)  # fmt: skip
+def test_what_needs_no_store_imports_nothing_heavy(args):
+    found = imported("-m", "swarmd", *args)
+    assert "swarmd.cli.main" in found
+    assert [name for name in HEAVY if name in found] == []
+    assert not any(
+        name.startswith(("swarmd.service", "swarmd.daemon", "swarmd.store", "sqlite3")) for name in found
+    )
+
+
+def test_the_help_of_swarmd_imports_no_command():
+    found = {name for name in imported("-m", "swarmd", "--help") if name.startswith("swarmd.cli.")}
+    assert found == {
+        "swarmd.cli.base",
+        "swarmd.cli.client",
+        "swarmd.cli.invocation",
+        "swarmd.cli.main",
+        "swarmd.cli.output",
+    }
+
+
+@pytest.mark.parametrize("name", sorted(READING))
+def test_a_reading_command_imports_nothing_heavy_by_itself(name, tmp_path):
+    import json
+
+    file = tmp_path / "answers.json"
+    file.write_text(json.dumps(SAMPLES))
+    found = imported(str(PROGRAM), str(file), *READING[name])
+    assert [heavy for heavy in HEAVY if heavy in found] == []
+
+
+def test_help_takes_at_most_twice_the_time_of_a_click_hello(tmp_path):
+    hello = tmp_path / "hello.py"
+    hello.write_text(
+        "import click\n\n@click.command()\n@click.option('--name')\ndef hello(name):\n    click.echo('hello')\n\nhello()\n"
+    )
+
+    def fastest(*command: str) -> float:
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            subprocess.run(
+                [sys.executable, *command],
+                capture_output=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                check=True,
+            )
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    ours, theirs = fastest("-m", "swarmd", "--help"), fastest(str(hello), "--help")
+    assert ours <= 2 * theirs, f"{ours * 1000:.0f} ms against {theirs * 1000:.0f} ms"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_completes(shell):
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    script = subprocess.run(
+        [sys.executable, "-m", "swarmd", "completion", shell],
+        capture_output=True,
+        text=True,
+        env=environ,
+        check=True,
+    )
+    assert "_SWARMD_COMPLETE" in script.stdout
+    environ |= {
+        "_SWARMD_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": "swarmd hand",
+        "COMP_CWORD": "1" if shell != "fish" else "hand",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-m", "swarmd"], capture_output=True, text=True, env=environ, check=True
+    )
+    assert "handoff" in ran.stdout
