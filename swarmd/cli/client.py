@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from swarmd.errors import Refused, StoreUnusable
@@ -56,6 +55,8 @@ def choose(options: Options, environ: Mapping[str, str]) -> Client:
 
 def places_of(options: Options, environ: Mapping[str, str]) -> Places:
     """Where this run's agent files, state, sockets and settings are."""
+    from pathlib import Path
+
     from swarmd.places import PlaceOptions, places
 
     named = PlaceOptions(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +54,8 @@ def bare(data: bytes) -> None:
 
 def json_document(document: Any) -> None:
     """The document as it came. ASCII, so that no locale and no terminal can be upset by it."""
+    import json  # two milliseconds that most commands need not pay
+
     text = json.dumps(document, indent=2, ensure_ascii=True)
     line(text.replace("\x7f", "\\u007f"))
 
@@ -69,7 +69,10 @@ def columns() -> int | None:
     """How many columns a line may have; None where nobody looks at it and all is printed."""
     if not on_terminal():
         return None
-    return max(20, shutil.get_terminal_size().columns)
+    try:
+        return max(20, os.get_terminal_size(sys.stdout.fileno()).columns)
+    except OSError:
+        return 80
 
 
 def local(text: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarmd.core.changes import AppendMemory, WriteMemory
-from swarmd.core.memory import FOLDER_BYTES, file_limit, path_problem, tree_problems
+from swarmd.core.memory import FOLDER_BYTES, appended, file_limit, path_problem, tree_problems
 from swarmd.core.merge import merge
 from swarmd.core.staging import Conflict, MemoryWritten, Verdict
 from swarmd.core.world import Actor, Document, World
@@ -57,14 +57,7 @@ def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
     if not added:
         return Verdict(decision="refused", reason="the text to append may not be empty", kind="bad_input")
     old = (head.data or b"") if head is not None else b""
-    return _written(actor, change, head, joined(old, added), world)
-
-
-def joined(old: bytes, added: bytes) -> bytes:
-    """`added` after `old` on lines of its own."""
-    gap = b"" if not old or old.endswith(b"\n") else b"\n"
-    end = b"" if added.endswith(b"\n") else b"\n"
-    return old + gap + added + end
+    return _written(actor, change, head, appended(old, added), world)
 
 
 def _problem(actor: Actor, agent: str, path: str, head: Document | None, world: World) -> Verdict | None:

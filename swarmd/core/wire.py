@@ -54,9 +54,9 @@ class Request:
     epoch: int
     attempt: int
     trigger: str
-    system: str
-    user: str
-    memory: MemoryTree
+    system: str = field(repr=False)
+    user: str = field(repr=False)
+    memory: MemoryTree = field(repr=False)
     read_only: tuple[str, ...]
     """Globs of memory paths that the session may read and not change (as `[memory] read_only`, and `archive/**`)."""
     options: Mapping[str, JSON]
@@ -67,9 +67,9 @@ class Request:
     """`level`, `write` (list of absolute paths), `home` ("private" or a path), `network` (bool)."""
     timezone: str
     timeout_seconds: float
-    token: str
+    token: str = field(repr=False)
     """The secret with which the session's programs speak at the desk."""
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values to be masked wherever output is kept."""
 
 

@@ -110,7 +110,10 @@ class Daemon:
         for row in queries.live(self.reader):
             self._add(row)
         self.apply_settings()
-        X
+        self.operators = OperatorSocket(
+            self.places.runtime, self.places.state, self.service.call, self.executor,
+            shared=self.places.runtime_is_named or self.places.runtime == SYSTEM_RUNTIME,
+        )  # fmt: skip
         await self.operators.open()
         if self._scheduling:
             self.set_schedules()

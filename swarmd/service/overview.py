@@ -84,13 +84,11 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
 
 
 def _of_agent(view: View, name: str) -> JSON:
-    from swarmd.runners.fences import fence
-    from swarmd.session.machine import host_of
-    from swarmd.session.requests import request_of
+    from swarmd.runners.command import fence
 
     agent = view.tree.agent(name)
     if agent is None:
         raise NotFound(f"the agent {name!r} is not in force")
-    level, lines = fence(request_of(agent), host_of(view.places))
+    level, lines = fence(agent, view.places)
     return {"agent": name, "level": level,
             **items([{"name": "sandbox", "ok": level != "none", "text": line} for line in lines])}  # fmt: skip

@@ -13,7 +13,7 @@ from swarmd.runners.leftovers import kill_leftovers
 from swarmd.runners.memory_copy import read_memory
 from swarmd.runners.workspace import clear, places
 from swarmd.session import journal
-from swarmd.store import audit, queries, sessions
+from swarmd.store import audit, queries, sessions, trees
 from swarmd.store.store import Store
 from swarmd.store.trees import tree_of
 from swarmd.store.database import Connection, Row
@@ -43,10 +43,11 @@ def _end_queued(store: Store, id: int, now: datetime) -> None:
 
 
 def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
-    where = places(host, str(row["id"]))
-    kill_leftovers(where.socket)
+    where, check = places(host, str(row["id"])), places(host, f"{row['id']}/check")
+    kill_leftovers(where.socket, check.temp)
     changes = _left(store, host, row, now) if row["mode"] == "commit" else []
     _write(store, row, changes, now)
+    clear(check)
     clear(where)
 
 
@@ -71,7 +72,9 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> list[Cha
     copy = folder / "memory"
     if not copy.is_dir():
         return changes
-    memory, problems = read_memory(str(copy), base, ("archive/**",))
+    agent = trees.definition(store.reader(), row["definition"]) if row["definition"] else None
+    own = agent.memory.read_only if agent is not None else ()
+    memory, problems = read_memory(str(copy), base, (*own, "archive/**"))
     if memory is None or problems:
         return changes
     return [*changes, *journal.differences(row["agent"], base, memory, known)]
