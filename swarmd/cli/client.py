@@ -20,6 +20,12 @@ READS = frozenset({
 })  # fmt: skip
 """The calls that change nothing; every other call is an act."""
 
+_OPERATORS_ONLY = frozenset({
+    "attention_ack", "forget", "memory_restore", "memory_take", "pause", "reload", "rename", "resume", "run",
+    "session_apply", "session_cancel", "session_discard", "session_revert",
+})  # fmt: skip
+"""Calls that no desk knows. The desk would refuse them too; here the sentence can name the command."""
+
 
 @dataclass(slots=True)
 class Options:
@@ -93,6 +99,8 @@ class SessionClient:
         """As Client."""
         from swarmd import wire_client
 
+        if name in _OPERATORS_ONLY:
+            raise Refused(f"`swarmd {name.replace('_', ' ')}` is for operators; a session may not use it")
         try:
             return wire_client.call(self.socket, self.token, name, args)
         except ConnectionError as error:
@@ -134,7 +142,8 @@ class OperatorClient:
         if name in READS:
             return self._read(doors, where, name, args)
         value = self._act(doors, where, name, args)
-        note_where(where)
+        if args.get("mode") != "dry_run":
+            note_where(where)
         return value
 
     def _read(self, doors: Doors, where: Places, name: str, args: Mapping[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -158,21 +159,33 @@ def _field_hint(path: Path, own: frozenset[str]) -> str | None:
 
 def nul_complaints(data: Mapping[str, Any]) -> list[Complaint]:
     """NUL characters can stand in no text of ours: no argument of a program and no column can hold one."""
+    found = []
+    for path, value in leaves(data):
+        if (isinstance(value, str) and "\x00" in value) or any("\x00" in str(part) for part in path):
+            found.append(Complaint(path=path, text="may not hold a NUL character"))
+    return found
+
+
+def number_complaints(data: Mapping[str, Any], under: Path) -> list[Complaint]:
+    """Numbers that JSON cannot carry, for tables whose fields are not ours to bound."""
+    expected = "a number of at most 64 bits"
     return [
-        Complaint(path=path, text="may not hold a NUL character")
-        for path, value in _texts(data, ())
-        if "\x00" in value or "\x00" in str(path[-1])
+        Complaint(
+            path=path, text=expected_found(expected, shown(value)), found=shown(value), expected=expected
+        )
+        for path, value in leaves(data, under)
+        if (isinstance(value, int) and not -(2**63) <= value < 2**63)
+        or (isinstance(value, float) and not math.isfinite(value))
     ]
 
 
-def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, dict):
+def leaves(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Every value of a document that is no list and no table, with its path; an empty one counts as such."""
+    if isinstance(value, dict) and value:
         for key, inner in value.items():
-            if "\x00" in key:
-                yield (*path, key), key
-            yield from _texts(inner, (*path, key))
-    elif isinstance(value, list):
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list) and value:
         for index, inner in enumerate(value):
-            yield from _texts(inner, (*path, index))
+            yield from leaves(inner, (*path, index))
+    elif path:
+        yield path, value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from swarmd.config.complaints import complaints
+from swarmd.config.complaints import complaints, number_complaints
 from swarmd.config.kinds import Kinds
 from swarmd.config.problems import Complaint, did_you_mean, expected_found, one_of, shown
 
@@ -23,6 +23,9 @@ def check_runner(
     if not isinstance(kind, str) or kind not in kinds:
         return "", {}, [_kind_complaint(table, kinds)]
     raw = {name: value for name, value in table.items() if name != "kind"}
+    odd = number_complaints(raw, ("runner",))
+    if odd:
+        return kind, {}, odd
     try:
         options, found = complaints(kinds[kind].options, raw, under=("runner",))
     except Exception as error:  # noqa: BLE001 - a stranger's code must not stop the files of other kinds

@@ -14,7 +14,7 @@ from swarmd.store.adopt import swap_name, take
 from swarmd.store.folder import Folder
 from swarmd.store.marks import Mark
 from swarmd.store.shelf import Shelf
-from swarmd.store.stable import File
+from swarmd.store.stable import File, Unfit
 
 BOOT = "memory_boot"
 """The key in `meta`: the boot in which the folders were last found whole."""
@@ -47,18 +47,18 @@ def _leftovers(shelf: Shelf, agent: str, folder: Folder, known: dict[str, Mark])
 def _revalidate_one(shelf: Shelf, agent: str, folder: Folder, mark: Mark, *, sure: bool) -> None:
     found = folder.read(mark.path)
     seen: tuple[int, str | None] | None = None
-    if found is None:
+    if found is None or isinstance(found, Unfit):
+        # A folder may stand there again that the file had replaced.
         if mark.seen_hash is not None:
             seen = 0, None
-    elif isinstance(found, File):
-        if found.digest == mark.hash:
-            seen = mark.rev, mark.hash
-        elif sure and found.digest == mark.seen_hash:
-            return
-        elif _is_debris(shelf, agent, mark.path, found, sure=sure):
-            if found.data and not _is_known(shelf, agent, mark.path, found):
-                folder.keep_aside(mark.path, found.data)
-            seen = 0, found.digest
+    elif found.digest == mark.hash:
+        seen = mark.rev, mark.hash
+    elif sure and found.digest == mark.seen_hash:
+        return
+    elif _is_debris(shelf, agent, mark.path, found, sure=sure):
+        if found.data and not _is_known(shelf, agent, mark.path, found):
+            folder.keep_aside(mark.path, found.data)
+        seen = 0, found.digest
     if seen is not None and (seen[1] != mark.seen_hash or not sure):
         rev, hash_ = seen
         shelf.writer.do(lambda c: marks.seen(c, agent, mark.path, rev, hash_), durable=False)

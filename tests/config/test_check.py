@@ -159,10 +159,13 @@ def test_a_runner_that_counts_tokens_may_have_a_limit_of_them(folder):
     assert agent.limits.tokens_per_session == 400_000
     assert agent.runner_options == {"model": "m", "effort": "low"}
     refused = folder.problems(GOOD + "[limits]\ntokens_per_session = 5\n")
-    assert refused == [
-        "agents.d/bob.toml:4: limits.tokens_per_session: a limit that the runner cannot measure: 'command' does not tell "
-        "how many tokens it used"
+    assert [problem.split(":")[:3] for problem in refused] == [
+        ["agents.d/bob.toml", "4", " limits.tokens_per_session"]
     ]
+    assert (
+        "a limit that the runner cannot measure: 'command' does not tell how many tokens it used"
+        in refused[0]
+    )
 
 
 P = 'system_prompt = "x"\n'
@@ -243,6 +246,9 @@ BROKEN = [
     (P + "runner = { kind = 'command', command = 'a b' }", "2: runner.command: expected a list, found 'a b' (write it in brackets, each part in quotes)"),
     (P + "runner = { kind = 'command', command = [] }", "2: runner.command: expected a list of at least 1, found an empty list"),
     (P + "[runner]\nkind = 'command'\ncommand = ['a']\nenv = { A = 1 }", "5: runner.env.A: expected text, found 1"),
+    (P + "runner = { kind = 'command', command = ['a'], x = nan }", "2: runner.x: expected a number of at most 64 bits, found nan"),
+    (P + "runner = { kind = 'command', command = ['a'], x = 9223372036854775808 }", "2: runner.x: expected a number of at most 64 bits, found 9223372036854775808"),
+    (P + "runner = { kind = 'command', command = ['a'], env = { \"a\\u0000\" = 'b' } }", "2: runner.env.'a\\x00': may not hold a NUL character"),
     # the tree
     (P + R + 'parent = ""', "3: parent: expected an agent's name, found ''; a root of the tree has no `parent` at all"),
     (P + R + 'parent = "../root"', "3: parent: an agent's name has"),
@@ -404,7 +410,7 @@ TEXTS = st.one_of(
     ),
 )
 VALUES = st.recursive(
-    st.one_of(TEXTS, st.booleans(), st.integers(), st.floats(), st.datetimes(), st.just(1 << 40_000)),
+    st.one_of(TEXTS, st.booleans(), st.integers(), st.floats(), st.datetimes()),
     lambda inner: st.one_of(
         st.lists(inner, max_size=2), st.dictionaries(st.one_of(WORDS, TEXTS), inner, max_size=4)
     ),

@@ -132,14 +132,8 @@ class Writer:
     def table(self, path: list[str], value: dict) -> None:
         later = []
         for key, item in value.items():
-            if isinstance(item, dict) and self.choose(True, False):
-                later.append((key, item))
-            elif (
-                item
-                and isinstance(item, list)
-                and all(isinstance(one, dict) for one in item)
-                and self.choose(True, False)
-            ):
+            tables = item if isinstance(item, list) and item else [item]
+            if all(isinstance(one, dict) for one in tables) and self.choose(True, False):
                 later.append((key, item))
             elif isinstance(item, dict) and item and self.choose(True, False):
                 for inner_key, inner in item.items():  # dotted

@@ -1,0 +1,117 @@
+"""The commands on a real store without a daemon: what is written is what is read, and each document fits its schema."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from swarmd.cli.invocation import Invocation
+from swarmd.cli.main import run
+from tests.cli.schema_check import faults
+from tests.cli.test_commands_exist import READING
+
+AGENT = 'system_prompt = "You watch."\nschedule = "0 * * * *"\nrunner = {{ kind = "command", command = ["{0}"] }}\n'
+SCRIPT = "#!/bin/sh\necho hello from the session\n"
+
+
+class _Program:
+    name = "swarmd"
+
+    def main(self, args, prog_name):
+        sys.exit(run(list(args), Invocation(environ=dict(os.environ))))
+
+
+def swarmd(*args, status=0, stdin=b""):
+    result = CliRunner().invoke(_Program(), args, input=stdin)  # type: ignore[arg-type]
+    assert result.exit_code == status, result.stderr
+    return result
+
+
+def document(*args):
+    return json.loads(swarmd(*args, "--json").stdout)
+
+
+@pytest.fixture
+def here():
+    """Two agents and an empty store in the working folder."""
+    Path("agents.d").mkdir()
+    Path(".swarmd").mkdir(mode=0o700)
+    script = Path("agents.d/act.sh").absolute()
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    Path("agents.d/studio.toml").write_text(AGENT.format(script))
+    Path("agents.d/polybreak.toml").write_text('parent = "studio"\n' + AGENT.format(script))
+
+
+def test_what_is_written_is_what_is_read(here):
+    assert (
+        swarmd("ctx", "set", "studio", "status", "POLISH").stderr
+        == f"swarmd: acted on {Path('.swarmd').absolute()}\n"
+    )
+    assert swarmd("ctx", "get", "studio", "status").stdout == "POLISH"
+    swarmd(
+        "memory", "ctx", "set", "--node", "studio", "--key", "status", "--value", "-", stdin=b"two\nlines\n"
+    )
+    assert swarmd("memory", "ctx", "get", "--node", "studio", "--key", "status").stdout == "two\nlines\n"
+    swarmd(
+        "memory",
+        "handoff",
+        "send",
+        "--from",
+        "studio",
+        "--to",
+        "polybreak",
+        "--text",
+        "T",
+        "--as-node",
+        "studio",
+        "--priority",
+        "high",
+    )
+    (handoff,) = document("handoff", "list", "--to", "polybreak")["items"]
+    assert (handoff["sender"], handoff["text"], handoff["priority"]) == ("studio", "T", "high")
+    assert handoff["by"].endswith(" as studio")
+    swarmd("memory", "append", "studio", "MEMORY.md", "--", "- buy milk")
+    assert "- buy milk" in swarmd("memory", "show", "studio").stdout
+
+
+def test_exit_statuses_are_those_of_the_manual(here):
+    swarmd("ctx", "get", "studio", "nothing", status=4)
+    swarmd("agent", "show", "studoi", status=4)
+    swarmd("ctx", "set", "studio", "bad name", "v", status=2)
+    swarmd("handoff", "send", "--to", "studio", "--text", "up", "--as", "polybreak", status=3)
+    swarmd("handoff", "send", "--to", "studio", "--text", "-", stdin=b"x" * 200_000, status=3)
+    swarmd("handoff", "ack", "99", status=4)
+
+
+def test_every_document_fits_its_schema(here):
+    swarmd("ctx", "set", "studio", "status", "POLISH")
+    swarmd("ctx", "unset", "studio", "status")
+    swarmd("ctx", "set", "studio", "status", "again")
+    swarmd("handoff", "send", "--to", "polybreak", "--text", "T")
+    swarmd("memory", "append", "studio", "MEMORY.md", "one")
+    swarmd("memory", "append", "studio", "MEMORY.md", "two")
+    swarmd("pause", "polybreak", "--reason", "holiday")
+    session = document("run", "studio")
+    assert session["outcome"] in ("committed", "no_change")
+    folder = Path(__file__).parents[1] / "data" / "schemas"
+    commands = {name: [arg if arg != "7" else "1" for arg in args] for name, args in READING.items()}
+    for name, args in commands.items():
+        schema = json.loads((folder / f"{name}.json").read_text())
+        assert faults(schema, document(*args)) == [], name
+        assert CliRunner().invoke(_Program(), args).exit_code in (0, 1)  # type: ignore[arg-type]
+    schema = json.loads((folder / "session_export.json").read_text())
+    assert faults(schema, document("session", "export", "studio")) == []
+
+
+def test_a_session_that_ran_can_be_looked_at(here):
+    ran = swarmd("run", "studio")
+    assert "session 1 of studio: no_change" in ran.stderr
+    assert swarmd("session", "log", "studio").stdout == "hello from the session\n"
+    assert "studio#1" in swarmd("log").stdout
+    assert document("agent", "list")["items"][1]["last_session"] == 1
