@@ -8,6 +8,8 @@ from typing import Any
 
 from swarmd.core.text import escaped, one_line
 
+_LISTS = ("changes", "refusals", "superseded")
+
 
 def as_json(session: Mapping[str, Any], log: Mapping[str, Any]) -> dict[str, Any]:
     """Both documents as they came."""
@@ -16,33 +18,28 @@ def as_json(session: Mapping[str, Any], log: Mapping[str, Any]) -> dict[str, Any
 
 def as_markdown(session: Mapping[str, Any], log: Mapping[str, Any]) -> str:
     """A page for a reader. Stored texts stand in fences that nothing inside them can close."""
-    lists = ("changes", "refusals", "superseded")
     parts = [f"# Session {session['id']} of {_line(session.get('agent'))}", ""]
-    parts += [
-        f"- {name}: {_line(value)}"
-        for name, value in session.items()
-        if name not in lists and value is not None
-    ]
-    for name in lists:
+    plain = {name: value for name, value in session.items() if not isinstance(value, Mapping | list)}
+    parts += [f"- {_item({name: value})}" for name, value in plain.items() if value not in (None, "")]
+    for name in _LISTS:
         if session.get(name):
             parts += ["", f"## {name.capitalize()}", ""]
             parts += [f"- {_item(one)}" for one in session[name]]
-    for name in ("output", "stdout", "stderr"):
-        if log.get(name):
-            parts += ["", f"## {name}", "", _fenced(str(log[name]))]
-    if log.get("events"):
-        parts += ["", "## Events", ""] + [f"- {_item(one)}" for one in log["events"]]
+    if log.get("output"):
+        parts += ["", "## Output", "", _fenced(str(log["output"]))]
     return "\n".join(parts)
-
-
-def _line(value: Any) -> str:
-    return _code(str(value)) if not isinstance(value, str) or re.search(r"[^\w :.,+/#-]", value) else value
 
 
 def _item(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_line(item)}" for key, item in value.items() if item is not None)
+        return ", ".join(f"{key} {_line(item)}" for key, item in value.items() if item not in (None, ""))
     return _line(value)
+
+
+def _line(value: Any) -> str:
+    """As it is where it is made of plain characters only, else as code."""
+    text = str(value)
+    return text if re.fullmatch(r"[\w :.,+/#-]+", text) else _code(text)
 
 
 def _code(text: str) -> str:

@@ -47,7 +47,7 @@ class Invocation:
             self._client = self.connect(self.options, self.environ)
         return self._client.call(name, {key: value for key, value in args.items() if value is not None})
 
-    def show(self, document: Any, printer: Callable[[Any], None]) -> None:
+    def show(self, document: Any, printer: Callable[[Any], object]) -> None:
         """Print the document: as it came with --json, else for a reader."""
         if self.options.json:
             output.json_document(document)

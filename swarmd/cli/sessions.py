@@ -84,7 +84,7 @@ def session_log(invocation: Invocation, session: str, follow: bool) -> None:
     """What the session's program wrote, and the events of its transcript."""
     document = invocation.call("session_log", session=session)
     if not follow:
-        invocation.show(document, _print_log)
+        invocation.show(document, lambda found: _print_log({**found, "done": True}))
         return
     if invocation.options.json:
         raise BadInput("--follow and --json do not go together: --json prints one document")
@@ -93,31 +93,22 @@ def session_log(invocation: Invocation, session: str, follow: bool) -> None:
 
 def _follow(invocation: Invocation, session: str, document: Mapping[str, Any]) -> None:
     """The first document names the session by its number: a later one of the same agent is not run into."""
-    seen: dict[str, int] = {}
-    while not document.get("done"):
-        _print_new(document, seen, whole=False)
+    seen = 0
+    while not document["done"]:
+        seen = _print_log(document, seen)
         invocation.wait(POLL_SECONDS)
         document = invocation.call("session_log", session=session)
-    _print_new(document, seen, whole=True)
+    _print_log(document, seen)
 
 
-def _print_log(document: Mapping[str, Any]) -> None:
-    _print_new(document, {}, whole=True)
-
-
-def _print_new(document: Mapping[str, Any], seen: dict[str, int], *, whole: bool) -> None:
-    """What the document has beyond what `seen` counts; unless `whole`, a line that has no end yet waits."""
-    events = document.get("events") or []
-    output.items(events[seen.get("events", 0) :])
-    seen["events"] = len(events)
-    for stream, sign in (("output", ""), ("stdout", ""), ("stderr", "! ")):
-        text = str(document.get(stream) or "")
-        start = seen.get(stream, 0)
-        end = len(text) if whole else text.rfind("\n") + 1
-        if end > start:
-            output.block(text[start:end], sign)
-            seen[stream] = end
-    output.flush()
+def _print_log(document: Mapping[str, Any], seen: int = 0) -> int:
+    """The output from `seen` on, and how much is seen then; while more may come, a line without an end waits."""
+    text = str(document["output"])
+    end = len(text) if document["done"] else text.rfind("\n") + 1
+    if end > seen:
+        output.block(text[seen:end])
+        output.flush()
+    return max(seen, end)
 
 
 @session.command("cancel")

@@ -12,7 +12,7 @@ from swarmd.config.document import Document
 from swarmd.config.fields import zone_problem
 from swarmd.config.kinds import Kinds
 from swarmd.config.merge import merged, normal
-from swarmd.config.model import AgentFile
+from swarmd.config.model import AgentFile, LimitsTable
 from swarmd.config.problems import Complaint, Problem
 from swarmd.config.runner_table import check_runner, measure_complaints
 from swarmd.config.scan import FolderState, Scan, ScannedFile
@@ -253,7 +253,6 @@ def _agent(
     runner: tuple[str, dict[str, Any]],
     rules: Rules,
 ) -> Agent:
-    limits, memory = model.limits, model.memory
     return Agent(
         name=name,
         description=model.description,
@@ -270,21 +269,27 @@ def _agent(
             home=model.sandbox.home,
             network=model.sandbox.network,
         ),
-        limits=Limits(
-            timeout_seconds=limits.timeout,
-            retries=limits.retries,
-            retry_delay_seconds=limits.retry_delay,
-            tokens_per_session=limits.tokens_per_session,
-            pause_after_failures=limits.pause_after_failures,
-            handoffs_per_session=limits.handoffs_per_session,
-            handoff_depth=limits.handoff_depth,
-            sessions_per_cause=limits.sessions_per_cause,
-        ),
+        limits=_limits(model.limits),
         memory=MemoryRules(
-            prompt_tokens=memory.prompt_tokens, read_only=tuple(memory.read_only), reads=tuple(memory.reads)
+            prompt_tokens=model.memory.prompt_tokens,
+            read_only=tuple(model.memory.read_only),
+            reads=tuple(model.memory.reads),
         ),
         keys_scope=model.authority.keys,
         success=Success(keys_changed=tuple(model.success.keys_changed), command=tuple(model.success.command)),
+    )
+
+
+def _limits(limits: LimitsTable) -> Limits:
+    return Limits(
+        timeout_seconds=limits.timeout,
+        retries=limits.retries,
+        retry_delay_seconds=limits.retry_delay,
+        tokens_per_session=limits.tokens_per_session,
+        pause_after_failures=limits.pause_after_failures,
+        handoffs_per_session=limits.handoffs_per_session,
+        handoff_depth=limits.handoff_depth,
+        sessions_per_cause=limits.sessions_per_cause,
     )
 
 

@@ -55,9 +55,13 @@ class Scheduler:
                 self._scheduler.remove_job(key)
         for key in schedules.keys() - self._keys:
             # Lateness is ours to judge: without these the library drops what is a second late.
-            self._scheduler.add_job(self._fire, _NextSlot(schedules[key], self._now), args=(key,), id=key,
+            self._scheduler.add_job(self._on_loop, _NextSlot(schedules[key], self._now), args=(key,), id=key,
                                     misfire_grace_time=None, coalesce=True, max_instances=1_000_000)  # fmt: skip
         self._keys = set(schedules)
+
+    async def _on_loop(self, key: str) -> None:
+        """The library calls plain functions in threads, coroutines on the loop."""
+        self._fire(key)
 
     def wake(self) -> None:
         """The clock was set, or the host slept: the library's timer counts on the steady clock and must look again."""

@@ -134,6 +134,12 @@ def test_a_session_may_not_name_another_agent():
         choose(Options(as_agent="operator"), IN_SESSION)
 
 
+@pytest.mark.parametrize("call", ["pause", "run", "session_revert", "reload", "memory_restore"])
+def test_what_only_operators_have_is_refused_in_a_session(call):
+    with pytest.raises(Refused, match="is for operators; a session may not use it"):
+        choose(Options(), IN_SESSION).call(call, {})
+
+
 def test_a_session_whose_socket_is_gone_is_refused():
     with pytest.raises(Refused, match="has ended"):
         choose(Options(), IN_SESSION).call("ctx_list", {})

@@ -102,3 +102,19 @@ class Folder:
         """What is said of a folder that holds just this file."""
         self.write(name, text)
         return [str(problem) for problem in self.load().problems]
+
+
+def parents(reload: Reload) -> dict[str, str | None]:
+    return {name: agent.parent for name, agent in reload.agents.items()}
+
+
+def sentences(reload: Reload) -> list[str]:
+    return [str(problem) for problem in reload.problems]
+
+
+def family(folder: Folder) -> Reload:
+    """root > mid > leaf, all in force."""
+    folder.write("root", good())
+    folder.write("mid", good("root"))
+    folder.write("leaf", good("mid"))
+    return folder.load()
