@@ -51,19 +51,19 @@ def backup(invocation: Invocation, file: str) -> None:
     invocation.operator_only("backup")
     from swarmd.service import backup as archive
 
-    archive.backup(invocation.places(), Path(file))
-    output.line(f"the state is kept in {output.shown('', file)}")
+    document = archive.backup(invocation.places(), Path(file).absolute())
+    invocation.show(document, output.facts)
 
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @pass_invocation
 def restore(invocation: Invocation, file: str) -> None:
-    """Make the state from a backup; nothing that is there already is overwritten."""
+    """Make a new state from a backup; it starts paused, and nothing that is there is overwritten."""
     invocation.operator_only("restore")
     from swarmd.service import backup as archive
 
     places = invocation.places()
-    archive.restore(places, Path(file))
+    document = archive.restore(places, Path(file).absolute())
     note_where(places)
-    output.line(f"the state is restored from {output.shown('', file)}")
+    invocation.show(document, output.facts)

@@ -104,9 +104,21 @@ class Writer:
             if first is None:
                 return
             batch, last = self._more(first)
-            self._transact(batch)
+            if self.broken is not None:
+                self._fail(batch, OutcomeUnknown(f"the store stopped after an error: {self.broken}"))
+            else:
+                self._guarded(batch)
             if last:
                 return
+
+    def _guarded(self, batch: list[_Wish]) -> None:
+        """Whatever happens, nobody waits for ever: an error in the writer itself stops the store."""
+        try:
+            self._transact(batch)
+        except BaseException as error:
+            self.broken = error
+            stopped = OutcomeUnknown(f"the store stopped after an error: {error}; restart the daemon")
+            self._fail([wish for wish in batch if not wish.future.done()], stopped)
 
     def _more(self, first: _Wish) -> tuple[list[_Wish], bool]:
         batch = [first]
@@ -129,7 +141,15 @@ class Writer:
         except sqlite3.Error as error:
             self._fail(batch, _plain(error))
             return
-        done = [(wish, *self._try(wish)) for wish in batch]
+        done: list[tuple[_Wish, Any, BaseException | None]] = []
+        for wish in batch:
+            value, fault = self._try(wish)
+            done.append((wish, value, fault))
+            if fault is not None and not connection.in_transaction:
+                # SQLite itself has rolled the whole transaction back (a full disk, an I/O error): what the others
+                # did is gone too, and what came after would stand outside any transaction.
+                self._fail(batch, fault)
+                return
         try:
             connection.execute("COMMIT")
         except sqlite3.Error as error:

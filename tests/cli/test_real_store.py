@@ -116,3 +116,13 @@ def test_a_session_that_ran_can_be_looked_at(here):
     assert swarmd("session", "log", "studio").stdout == "hello from the session\n"
     assert "studio#1" in swarmd("log").stdout
     assert document("agent", "list")["items"][1]["last_session"] == 1
+
+
+def test_a_backup_becomes_a_new_state(here):
+    swarmd("ctx", "set", "studio", "status", "POLISH")
+    swarmd("backup", "kept.db")
+    swarmd("backup", "kept.db", status=2)
+    swarmd("restore", "kept.db", status=5)
+    ran = swarmd("--state", "elsewhere", "restore", "kept.db")
+    assert "resume all" in ran.stdout
+    assert swarmd("--state", "elsewhere", "ctx", "get", "studio", "status").stdout == "POLISH"
