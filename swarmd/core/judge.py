@@ -234,5 +234,9 @@ def _report(actor: Actor, change: Report, world: World) -> Verdict:
         return refused("a report goes from an agent to its parent; name the agent with --as", "bad_input")
     if problem := names.text_problem("a report", change.text, names.REPORT_BYTES):
         return refused(problem, "refused" if change.text.strip() else "bad_input")
-    effect = Reported(agent=actor.agent, parent=world.tree.parent(actor.agent), text=change.text)
+    own = world.tree.agent(actor.agent)
+    # An agent whose parent is gone stands below the next one up, which must not hear what was meant for another.
+    orphaned = own is not None and own.gone_parent is not None
+    parent = None if orphaned else world.tree.parent(actor.agent)
+    effect = Reported(agent=actor.agent, parent=parent, text=change.text)
     return Verdict(decision="done", effects=(effect,), after=change.text)

@@ -21,7 +21,7 @@ from typing import Any
 
 from swarmd.errors import BadInput, Refused, SwarmdError
 from swarmd.service.caller import Operator, name_of
-from swarmd.service.operator import KEY, SOCKET
+from swarmd.service.operator import KEY, RUNTIME, SOCKET
 
 LINE_BYTES = 4 * 2**20
 GROUP = "swarmd"
@@ -44,6 +44,7 @@ class OperatorSocket:
         self._path = runtime / SOCKET
         self._copy = runtime / KEY
         self._state = state
+        self._said = state / RUNTIME
         self._secret = (state / KEY).read_text().strip()
         self._call = call
         self._executor = executor
@@ -61,6 +62,7 @@ class OperatorSocket:
         finally:
             os.umask(old_mask)
         self._server = await asyncio.start_unix_server(self._met, sock=listener, limit=LINE_BYTES)
+        self._said.write_text(f"{self._path.parent}\n")
         if self._shared:
             self._share()
 
@@ -88,6 +90,7 @@ class OperatorSocket:
             await asyncio.wait(list(self._peers))
         self._path.unlink(missing_ok=True)
         self._copy.unlink(missing_ok=True)
+        self._said.unlink(missing_ok=True)
 
     def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(self._serve(reader, writer))

@@ -70,7 +70,7 @@ class Loaded:
         return {
             "added": list(self.reload.added), "changed": list(self.reload.changed), "removed": list(self.reload.removed),
             "kept": list(self.reload.kept), "absent": sorted(self.reload.absent),
-            "problems": [problem.as_json() for problem in (*self.reload.problems, *self.settings.problems)],
+            "problems": [problem.as_json() for problem in self.reload.problems],
             "attention": list(self.reload.attention),
         }  # fmt: skip
 
@@ -153,7 +153,7 @@ class Loader:
             )
         for name in reload.removed:
             trees.remove(connection, name, now, by)
-        problems = [_problem(p) for p in (*reload.problems, *settings.problems)]
+        problems = [_problem(p) for p in reload.problems]
         faults = _by_agent(problems)
         for name in reload.agents:
             since = reload.absent.get(name)

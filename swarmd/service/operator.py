@@ -6,7 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +25,8 @@ from swarmd.store.world import SqlWorld
 
 SOCKET = "operator.sock"
 KEY = "operator.key"
+RUNTIME = "runtime"
+"""The file of the state folder in which a daemon says where its sockets are."""
 LOCK_SECONDS = 30.0
 ANSWER_BYTES = 256 * 2**20
 
@@ -107,18 +109,26 @@ class SocketClient:
 
 def socket_client(places: Places) -> SocketClient:
     """The way to the daemon. Raises ConnectionError when there is none, PermissionError when it may not be used."""
-    path = places.runtime / SOCKET
-    if not path.exists():
-        raise ConnectionError(f"no daemon answers at {path}")
-    for folder in (places.runtime, places.state):
+    runtime = next((folder for folder in _runtimes(places) if (folder / SOCKET).exists()), None)
+    if runtime is None:
+        raise ConnectionError(f"no daemon answers at {places.runtime / SOCKET}")
+    for folder in (runtime, places.state):
         try:
-            return SocketClient(path=path, secret=(folder / KEY).read_text().strip())
+            return SocketClient(path=runtime / SOCKET, secret=(folder / KEY).read_text().strip())
         except FileNotFoundError:
             continue
         except PermissionError:
             if folder == places.state:
                 raise
-    raise ConnectionError(f"there is no operator.key in {places.runtime}")
+    raise ConnectionError(f"there is no operator.key in {runtime}")
+
+
+def _runtimes(places: Places) -> Iterator[Path]:
+    """Where the daemon's sockets may be: where we would put them, and where the daemon said that it has (systemd
+    gives it a folder of its own, which a shell does not know of)."""
+    yield places.runtime
+    with suppress(OSError):
+        yield Path((places.state / RUNTIME).read_text().strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
