@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarmd.config.fields import zone_problem
+from swarmd.core.zones import ZoneError, parse_zone
 
 _ZONES = "/zoneinfo/"
 _MOST_BYTES = 200
@@ -17,14 +17,14 @@ def host_zone(environ: Mapping[str, str], root: Path = Path("/")) -> tuple[str, 
     given = environ.get("TZ", "").removeprefix(":").strip()
     if given:
         name = given.rpartition(_ZONES)[2]
-        if zone_problem(name) is None:
+        if _is_zone(name):
             return name, None
         return (
             "UTC",
             f"TZ={given!r} names no time zone of the tz database: agents without a `timezone` run in UTC",
         )
     for found in (_linked(root / "etc/localtime"), _written(root / "etc/timezone")):
-        if found is not None and zone_problem(found) is None:
+        if found is not None and _is_zone(found):
             return found, None
     if not (root / "etc/localtime").exists():
         return "UTC", None  # libc takes a host without it to be in UTC
@@ -32,6 +32,14 @@ def host_zone(environ: Mapping[str, str], root: Path = Path("/")) -> tuple[str, 
         "UTC",
         "the host's time zone has no name (/etc/localtime is no link): agents without a `timezone` run in UTC",
     )
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        parse_zone(name)
+    except ZoneError:
+        return False
+    return True
 
 
 def _linked(path: Path) -> str | None:

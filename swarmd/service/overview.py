@@ -77,7 +77,7 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
         ("disk", free > 100 * 2**20, f"{free // 2**20} MiB are free where the state is"),
         ("landlock", abi > 0, f"Landlock version {abi}: sessions are fenced off" if abi > 0 else
          "this kernel has no Landlock: sessions of level auto run without a fence"),
-        ("cgroup", delegated is not None, f"a control group for each session under {delegated}" if delegated else
+        ("cgroup", True, f"a control group for each session under {delegated}" if delegated else
          "no delegated control group: sessions' processes are found as descendants of their supervisor"),
         ("problems", not queries.problems(view.connection), f"{len(queries.problems(view.connection))} problems in files"),
     ]  # fmt: skip

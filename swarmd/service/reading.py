@@ -54,9 +54,20 @@ READS: Mapping[str, Read] = {
 OPERATORS_ONLY = frozenset({"status", "doctor", "verify", "attention", "session_trace"})
 
 
+OPERATORS_ACTS = frozenset(
+    {
+        "pause", "resume", "run", "session_cancel", "session_apply", "session_discard", "session_revert",
+        "attention_ack", "reload", "rename", "forget", "memory_restore", "memory_take",
+    }
+)  # fmt: skip
+"""The names of service.operating.ACTS, which is not imported here: a session that asks for one is refused."""
+
+
 def read(view: View, name: str, args: Mapping[str, Any]) -> JSON:
     """The document of a read. Raises SwarmdError."""
     found = READS.get(name)
+    if name in OPERATORS_ACTS:
+        raise Refused(f"{name.replace('_', ' ')} is for operators only")
     if found is None:
         raise NotFound(f"there is no call {name!r}")
     if name in OPERATORS_ONLY and view.actor.agent is not None:

@@ -102,7 +102,7 @@ def memory_show(view: View, args: Args) -> JSON:
     agent, path = view.memory_of(args), _path(args)
     document = view.world.document(agent, path)
     if document is None:
-        raise NotFound(f"{agent} has no memory file {path!r}; swarmd memory show {agent} lists what it has")
+        raise NotFound(f"{agent} has no memory file {path!r}; swarmd memory list {agent} shows what it has")
     data = document.data
     rev = document.rev
     if args.get("rev") is not None:

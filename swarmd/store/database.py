@@ -6,7 +6,6 @@ a savepoint each, so that waiting sessions share one flush and one's failure doe
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import sqlite3
 import threading
@@ -90,6 +89,9 @@ class Writer:
 
     async def run(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
         """Do `work` without blocking the loop. Cancelling the waiter does not undo the work."""
+        # Imported here: reading commands load this module, and pay for every import.
+        import asyncio
+
         return await asyncio.shield(asyncio.wrap_future(self.submit(work, durable=durable)))
 
     def close(self) -> None:
