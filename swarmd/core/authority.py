@@ -29,7 +29,8 @@ ARCHIVE = ("archive/**",)
 def refusal(actor: Actor, change: Change, world: World) -> str | None:
     """Why `actor` may not make `change` on the tree and rows of `world`, or None where it may.
 
-    Only authority is judged: whether the handoff's status allows a move, and sizes, are judged elsewhere.
+    Only authority is judged: whether the handoff's status allows a move, and sizes, are judged elsewhere. Whoever
+    is out of force may write nothing; `fold` sees to that when a change set is committed.
     """
     if actor.agent is None:
         return None
@@ -95,6 +96,11 @@ def _moving(agent: str, handoff: Handoff, move: Move | None, tree: Tree) -> str 
     """`move` None is a change of priority or due, which goes as cancel and answer do."""
     if move is Move.REQUEUE or move is Move.EXPIRE:
         return f"only an operator may {move.value} a handoff"
+    if handoff.receiver != agent and handoff.sender != agent:
+        # Whom it is from and to is told only to those who may read it.
+        unseen = may_read_handoff(Actor(by=agent, agent=agent), handoff, tree)
+        if unseen is not None:
+            return unseen
     if move in RECEIVERS_MOVES:
         if handoff.receiver == agent:
             return None

@@ -90,9 +90,10 @@ class AppendMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A note up to the parent: data, never a command."""
+    """A note up to the parent: data, never a command. `agent` is an operator's to give: whose draft it stands in."""
 
     text: str
+    agent: str | None = None
 
 
 Change = SetKey | UnsetKey | SendHandoff | MoveHandoff | ChangeHandoff | WriteMemory | AppendMemory | Report

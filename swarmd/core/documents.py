@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from swarmd.core.changes import AppendMemory, Change, SendHandoff, SetKey, UnsetKey, WriteMemory
-from swarmd.core.handoffs import Handoff
 from swarmd.core.instants import maybe_text, to_text
-from swarmd.core.staging import HandoffWritten, KeyWritten, MemoryWritten, Reported, Verdict
-from swarmd.core.world import Actor, Document, Key, World
+
+if TYPE_CHECKING:
+    from swarmd.core.changes import Change
+    from swarmd.core.handoffs import Handoff
+    from swarmd.core.staging import Verdict
+    from swarmd.core.world import Actor, Document, Key, World
 
 JSON = Any
 
@@ -39,6 +41,9 @@ def memory_doc(document: Document, conflicts: int = 0) -> dict[str, JSON]:
 
 def written_doc(change: Change, verdict: Verdict, world: World, actor: Actor) -> dict[str, JSON]:
     """What an act has written (or found written already), for the one who asked."""
+    # Imported here: reads, which are most of all calls, never need it.
+    from swarmd.core.staging import HandoffWritten, KeyWritten, MemoryWritten, Reported
+
     for effect in verdict.effects:
         match effect:
             case KeyWritten():
@@ -54,6 +59,8 @@ def written_doc(change: Change, verdict: Verdict, world: World, actor: Actor) ->
 
 
 def _unchanged(change: Change, verdict: Verdict, world: World) -> dict[str, JSON]:
+    from swarmd.core.changes import AppendMemory, SendHandoff, SetKey, UnsetKey, WriteMemory
+
     handoff = world.handoff(verdict.value) if isinstance(verdict.value, int) else None
     if handoff is not None:
         return handoff_doc(handoff)

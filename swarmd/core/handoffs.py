@@ -47,7 +47,7 @@ RESULT: Mapping[Move, Status] = {
     Move.EXPIRE: Status.EXPIRED,
     Move.REQUEUE: Status.OPEN,
 }
-"""The status that a move leads to."""
+"""The status that a move leads to. Every move but `requeue` leads to one that is not the status before."""
 
 MOVES: Mapping[Status, frozenset[Move]] = {
     Status.OPEN: frozenset({Move.ACK, Move.ASK, Move.COMPLETE, Move.DECLINE, Move.CANCEL, Move.EXPIRE}),

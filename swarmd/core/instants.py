@@ -14,8 +14,12 @@ def to_text(instant: datetime) -> str:
 
 
 def from_text(text: str) -> datetime:
-    """The instant that `to_text` wrote."""
-    return datetime.fromisoformat(text)
+    """The instant that `to_text` or a user wrote. Raises ValueError where it is none, or none that UTC can tell."""
+    found = datetime.fromisoformat(text)
+    try:
+        return found if found.tzinfo is None or found.tzinfo is UTC else found.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text!r} is before the year 1 or after the year 9999") from None
 
 
 def maybe_text(instant: datetime | None) -> str | None:

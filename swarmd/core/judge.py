@@ -1,8 +1,9 @@
 """The verdict on a change: authority first, then limits, then whether others have overtaken it, then its effects.
 
-`asked` True is the moment of asking: what the status of a handoff does not allow is refused with the reason.
+`asked` True is the moment of asking: what a handoff's status or a limit does not allow is refused with the reason.
 At the commit (`asked` False) every act has been right once, so what is not possible any more was overtaken by
-somebody: superseded, never a refusal. Lost authority is a refusal at both moments.
+somebody: superseded, never a refusal. Lost authority is a refusal at both moments, and so is memory over a limit:
+files in the working copy are never asked for.
 """
 
 from __future__ import annotations
@@ -36,11 +37,20 @@ from swarmd.core.world import Actor, Key, World, agent_of
 
 
 def fold(actor: Actor, changes: Iterable[Change], world: World, *, asked: bool = False) -> Folded:
-    """Judge each change on what those before it have left; nothing of `world` is changed."""
+    """Judge each change on what those before it have left; nothing of `world` is changed.
+
+    Whoever is out of force may write nothing, not even its own. (A session that runs on may still ask for it: its
+    change set then stays a draft.)
+    """
     staged = Staged(world)
     verdicts = []
+    gone = actor.agent is not None and actor.agent not in world.tree
     for change in changes:
-        verdict = judge(actor, change, staged, asked=asked)
+        verdict = (
+            refused(f"the agent {actor.agent!r} is not in force any more")
+            if gone
+            else judge(actor, change, staged, asked=asked)
+        )
         staged.apply(verdict.effects)
         verdicts.append(verdict)
     return Folded(verdicts=tuple(verdicts))
@@ -53,11 +63,11 @@ def judge(actor: Actor, change: Change, world: World, *, asked: bool) -> Verdict
         return refused(reason)
     match change:
         case SetKey():
-            return _set_key(actor, change, world)
+            return _set_key(actor, change, world, asked)
         case UnsetKey():
-            return _unset_key(actor, change, world)
+            return _unset_key(actor, change, world, asked)
         case SendHandoff():
-            return _send(actor, change, world)
+            return _send(actor, change, world, asked)
         case MoveHandoff():
             return _move(actor, change, world, asked)
         case ChangeHandoff():
@@ -79,7 +89,12 @@ def _superseded(reason: str) -> Verdict:
     return Verdict(decision="superseded", reason=reason)
 
 
-def _set_key(actor: Actor, change: SetKey, world: World) -> Verdict:
+def _not_now(reason: str, asked: bool, kind: str = "refused") -> Verdict:
+    """What could be right at another moment: refused when it is asked for, superseded when it has been right once."""
+    return refused(reason, kind) if asked else _superseded(reason)
+
+
+def _set_key(actor: Actor, change: SetKey, world: World, asked: bool) -> Verdict:
     problem = names.key_name_problem(change.key) or names.text_problem(
         f"the value of {change.key!r}", change.value, names.VALUE_BYTES, may_be_empty=True
     )
@@ -92,9 +107,8 @@ def _set_key(actor: Actor, change: SetKey, world: World) -> Verdict:
         return _superseded(overtaken)
     if current is None or current.value is None:
         if len(world.keys(change.agent)) >= names.KEYS_PER_AGENT:
-            return refused(
-                f"{change.agent} has {names.KEYS_PER_AGENT} keys, the most it may have; unset one first"
-            )
+            full = f"{change.agent} has {names.KEYS_PER_AGENT} keys, the most it may have; unset one first"
+            return _not_now(full, asked)
     before = current.value if current is not None else None
     version = current.version + 1 if current is not None else 1
     key = Key(agent=change.agent, key=change.key, value=change.value, version=version,
@@ -104,10 +118,10 @@ def _set_key(actor: Actor, change: SetKey, world: World) -> Verdict:
     return Verdict(decision="done", effects=(KeyWritten(key=key),), before=before, after=change.value)
 
 
-def _unset_key(actor: Actor, change: UnsetKey, world: World) -> Verdict:
+def _unset_key(actor: Actor, change: UnsetKey, world: World, asked: bool) -> Verdict:
     current = world.key(change.agent, change.key)
     if current is None or current.value is None:
-        if change.seen is None:
+        if asked:
             return refused(f"{change.agent} has no key {change.key!r}", "not_found")
         return Verdict(decision="nothing")
     if overtaken := _key_overtaken(actor, current, change.seen, world):
@@ -119,25 +133,27 @@ def _unset_key(actor: Actor, change: UnsetKey, world: World) -> Verdict:
 def _key_overtaken(actor: Actor, current: Key | None, seen: int | None, world: World) -> str | None:
     """Why a key written since it was read keeps its value: the operator's stays, then the higher agent's, then
     the first commit."""
-    if seen is None or current is None or current.version <= seen or current.by == actor.by:
+    if actor.agent is None or seen is None or current is None:
+        return None
+    if current.version <= seen or current.by == actor.by:
         return None
     writer = agent_of(current.by)
-    if actor.agent is not None and writer is not None and world.tree.is_below(writer, actor.agent):
-        return None
-    if actor.agent is None:
+    if writer is not None and world.tree.is_below(writer, actor.agent):
         return None
     return f"{current.agent}/{current.key} was changed by {current.by} after this session last read it"
 
 
-def _send(actor: Actor, change: SendHandoff, world: World) -> Verdict:
+def _send(actor: Actor, change: SendHandoff, world: World, asked: bool) -> Verdict:
     if change.to not in world.tree:
         return refused(f"no agent is named {change.to!r}", "not_found")
     if problem := names.text_problem("a handoff", change.text, names.HANDOFF_BYTES):
         return refused(problem, "refused" if change.text.strip() else "bad_input")
     if change.expires is not None and change.expires <= world.now:
-        return refused(
-            f"the handoff to {change.to} would expire at once: {change.expires.isoformat()}", "bad_input"
-        )
+        over = f"the handoff to {change.to} would expire at once: {change.expires.isoformat()}"
+        return _not_now(over, asked, "bad_input")
+    if world.handoff(change.id) is not None:
+        # A draft keeps the number that was reserved for it, and may have been applied by somebody else meanwhile.
+        return _superseded(f"handoff {change.id} has been sent already")
     if change.dedupe is not None:
         if problem := names.text_problem("a dedupe key", change.dedupe, names.DEDUPE_BYTES):
             return refused(problem)
@@ -145,7 +161,7 @@ def _send(actor: Actor, change: SendHandoff, world: World) -> Verdict:
         if first is not None:
             return Verdict(decision="nothing", reason=f"handoff {first.id} is still open", value=first.id)
     if problem := _sending_limit(actor, world):
-        return refused(problem)
+        return _not_now(problem, asked)
     sender = change.sender if actor.agent is None and change.sender is not None else actor.name
     handoff = Handoff(
         id=change.id, sender=sender, receiver=change.to, text=change.text, created=world.now,
@@ -179,14 +195,14 @@ def _move(actor: Actor, change: MoveHandoff, world: World, asked: bool) -> Verdi
     if _repeats(actor, change, handoff):
         return Verdict(decision="nothing", before=handoff.status, after=handoff.status, value=handoff.id)
     if problem := move_problem(handoff, change.move):
-        if asked:
-            return refused(problem)
-        last = handoff.last
-        return _superseded(
-            f"handoff {handoff.id} was {handoff.status} by {last.by if last else 'somebody'} meanwhile"
-        )
+        who = next((e.by for e in reversed(handoff.thread) if e.kind != "change"), "somebody")
+        return refused(problem) if asked else _superseded(
+            f"handoff {handoff.id} was {handoff.status} by {who} meanwhile"
+        )  # fmt: skip
     entry = Entry(at=world.now, by=actor.by, kind=change.move.value, text=change.text)
     moved = replace(handoff, status=RESULT[change.move], thread=(*handoff.thread, entry))
+    if change.move is Move.REQUEUE and handoff.expires is not None and handoff.expires <= world.now:
+        moved = replace(moved, expires=None)  # or it would be over again at once
     return Verdict(
         decision="done", effects=(HandoffWritten(handoff=moved, entry=entry),), value=handoff.id,
         before=handoff.status, after=moved.status,
@@ -201,11 +217,9 @@ def _reply_problem(change: MoveHandoff) -> str | None:
 
 
 def _repeats(actor: Actor, change: MoveHandoff, handoff: Handoff) -> bool:
-    """The same final move (or acknowledgement) again, by the same actor, does nothing."""
+    """The same final move again, by the same actor, does nothing."""
     last = handoff.last
-    if last is None or last.kind != change.move or handoff.status != RESULT[change.move]:
-        return False
-    if handoff.status not in FINAL and change.move is not Move.ACK:
+    if last is None or last.kind != change.move or handoff.status not in FINAL:
         return False
     return last.by == actor.by or (actor.agent is not None and agent_of(last.by) == actor.agent)
 
@@ -215,8 +229,8 @@ def _change(actor: Actor, change: ChangeHandoff, world: World, asked: bool) -> V
     if handoff is None:
         return refused(f"there is no handoff {change.id}", "not_found")
     if handoff.status in FINAL:
-        sentence = f"handoff {handoff.id} is {handoff.status}; only one that is not ended can be changed"
-        return refused(sentence) if asked else _superseded(sentence)
+        sentence = f"handoff {handoff.id} is {handoff.status}; only one that has not ended can be changed"
+        return _not_now(sentence, asked)
     changed = replace(handoff, priority=change.priority or handoff.priority, due=change.due or handoff.due)
     if changed == handoff:
         return Verdict(decision="nothing", value=handoff.id)
@@ -230,13 +244,14 @@ def _change(actor: Actor, change: ChangeHandoff, world: World, asked: bool) -> V
 
 
 def _report(actor: Actor, change: Report, world: World) -> Verdict:
-    if actor.agent is None:
+    agent = actor.agent or change.agent
+    if agent is None:
         return refused("a report goes from an agent to its parent; name the agent with --as", "bad_input")
     if problem := names.text_problem("a report", change.text, names.REPORT_BYTES):
         return refused(problem, "refused" if change.text.strip() else "bad_input")
-    own = world.tree.agent(actor.agent)
+    own = world.tree.agent(agent)
     # An agent whose parent is gone stands below the next one up, which must not hear what was meant for another.
     orphaned = own is not None and own.gone_parent is not None
-    parent = None if orphaned else world.tree.parent(actor.agent)
-    effect = Reported(agent=actor.agent, parent=parent, text=change.text)
+    parent = None if orphaned else world.tree.parent(agent)
+    effect = Reported(agent=agent, parent=parent, text=change.text)
     return Verdict(decision="done", effects=(effect,), after=change.text)

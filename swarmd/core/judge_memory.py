@@ -86,18 +86,20 @@ def _written(
     if data is not None and (problem := _size_problem(change.agent, change.path, before, len(data), world)):
         return Verdict(decision="refused", reason=problem)
     rev = head.rev if head is not None else 0
-    document = Document(
+    # Where only conflicts come of it the head stays: no revision is made.
+    stays = head is not None and head.data == data
+    document = head if head is not None and stays else Document(
         agent=change.agent, path=change.path, rev=rev + 1, data=data, at=world.now, by=actor.by
     )  # fmt: skip
     effect = MemoryWritten(document=document, parent=rev, merged=merged, conflicts=conflicts)
     reason = (
-        f"{len(conflicts)} lines of {change.path} met other edits and are kept as conflicts"
+        f"{len(conflicts)} places in {change.path} met other edits; what was written there is kept as conflicts"
         if conflicts
         else ""
     )
     return Verdict(
         decision="done", reason=reason, effects=(effect,), before=f"revision {rev}, {before} bytes",
-        after=f"revision {rev + 1}, {len(data) if data is not None else 0} bytes", value=rev + 1,
+        after=f"revision {document.rev}, {len(data) if data is not None else 0} bytes", value=document.rev,
     )  # fmt: skip
 
 

@@ -139,14 +139,8 @@ class Staged:
         limit: int = 1000,
     ) -> Sequence[Handoff]:
         """As World."""
-        rows = (
-            {h.id: h for h in self._base.handoffs(receiver=receiver, sender=sender, limit=limit)}
-            if (statuses is None)
-            else {
-                h.id: h
-                for h in self._base.handoffs(receiver=receiver, sender=sender, statuses=statuses, limit=limit)
-            }
-        )
+        found = self._base.handoffs(receiver=receiver, sender=sender, statuses=statuses, limit=limit)
+        rows = {h.id: h for h in found}
         rows |= {
             h.id: h
             for h in self._handoffs.values()

@@ -11,17 +11,19 @@ class Tree:
     """The agents in force, by name. Parents that are not in it make their children roots of their own.
 
     Building never fails: files that would close a cycle are refused before they come into force, and a cycle
-    that got in all the same grants nobody anything (every walk upward stops at a name already seen).
+    that got in all the same grants nobody anything (every agent in it counts as a root).
     """
 
-    __slots__ = ("_agents", "_children")
+    __slots__ = ("_agents", "_children", "_parents")
 
     def __init__(self, agents: Mapping[str, Agent]) -> None:
         self._agents = dict(sorted(agents.items()))
+        named = {name: agent.parent for name, agent in self._agents.items() if agent.parent in self._agents}
+        cyclic = in_cycles(named)
+        self._parents = {name: parent for name, parent in named.items() if name not in cyclic}
         self._children: dict[str | None, list[str]] = {}
-        for name, agent in self._agents.items():
-            parent = agent.parent if agent.parent in self._agents else None
-            self._children.setdefault(parent, []).append(name)
+        for name in self._agents:
+            self._children.setdefault(self._parents.get(name), []).append(name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._agents
@@ -43,17 +45,14 @@ class Tree:
 
     def parent(self, name: str) -> str | None:
         """The agent directly above, or None for a root (or an unknown name)."""
-        agent = self._agents.get(name)
-        return agent.parent if agent is not None and agent.parent in self._agents else None
+        return self._parents.get(name)
 
     def above(self, name: str) -> list[str]:
         """All agents above, nearest first."""
         found: list[str] = []
-        seen = {name}
         parent = self.parent(name)
-        while parent is not None and parent not in seen:
+        while parent is not None:
             found.append(parent)
-            seen.add(parent)
             parent = self.parent(parent)
         return found
 
@@ -73,12 +72,8 @@ class Tree:
         """All agents strictly below, each parent before its children."""
         found: list[str] = []
         waiting = list(reversed(self.children(name)))
-        seen = {name}
         while waiting:
             child = waiting.pop()
-            if child in seen:
-                continue
-            seen.add(child)
             found.append(child)
             waiting.extend(reversed(self.children(child)))
         return found
@@ -88,15 +83,18 @@ class Tree:
         return len(self.above(name))
 
 
-def cycle_through(name: str, parents: Mapping[str, str | None]) -> list[str] | None:
-    """The cycle that `name` is part of, as a path that ends where it began, or None."""
-    path = [name]
-    parent = parents.get(name)
-    while parent is not None and parent in parents:
-        path.append(parent)
-        if parent == name:
-            return path
-        if parent in path[:-1]:
-            return None
-        parent = parents.get(parent)
-    return None
+def in_cycles(parents: Mapping[str, str | None]) -> set[str]:
+    """Every name that stands above itself."""
+    found: set[str] = set()
+    settled: set[str] = set()
+    for start in parents:
+        path: dict[str, None] = {}
+        name: str | None = start
+        while name is not None and name not in settled and name not in path:
+            path[name] = None
+            name = parents.get(name)
+        if name in path:
+            walked = list(path)
+            found.update(walked[walked.index(name) :])
+        settled.update(path)
+    return found

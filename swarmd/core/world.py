@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from swarmd.core.handoffs import Handoff
-from swarmd.core.tree import Tree
+if TYPE_CHECKING:
+    from swarmd.core.handoffs import Handoff
+    from swarmd.core.tree import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,74 +1,103 @@
-"""`swarmd serve`: the loops around the daemon's steps, signals, the exit status; and `swarmd run` without a daemon."""
+"""`swarmd serve`: the loops around the daemon's steps, signals, the exit status."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
-from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from swarmd.config.watch import SCAN_SECONDS, FolderWatch, Watched
 from swarmd.daemon import logs
 from swarmd.daemon.clock import RealClock
 from swarmd.daemon.daemon import TICK_SECONDS, Daemon
+from swarmd.daemon.hand_edits import HandEdits
+from swarmd.daemon.local import run_local
 from swarmd.daemon.logs import log
 from swarmd.daemon.notify import Notifier
+from swarmd.daemon.process import allow_open_files, be_subreaper, open_standard_files
 from swarmd.errors import StoreUnusable
 from swarmd.places import Places
-from swarmd.service.caller import this_operator
 from swarmd.store.trees import tree_of
 
+__all__ = ["run_local", "serve"]
+
 MINUTE_SECONDS = 60.0
-ADOPT_SECONDS = 5.0
-_PR_SET_CHILD_SUBREAPER = 36
+ADOPT_SECONDS = 1.0
+
+
+class Wishes:
+    """What signals have asked for. From the first moment on: also while the store is still being opened."""
+
+    def __init__(self) -> None:
+        self.stops = 0
+        self.reload = False
+        self.changed: Callable[[], None] = lambda: None
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda number, _frame: self.came(number))
+
+    def came(self, number: int) -> None:
+        """A signal has come."""
+        if number == signal.SIGHUP:
+            self.reload = True
+        else:
+            self.stops += 1
+        self.changed()
+
+    def on(self, loop: asyncio.AbstractEventLoop, changed: Callable[[], None]) -> None:
+        """From now on signals wake the loop, and `changed` is called on it."""
+        self.changed = changed
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self.came, number)
+        changed()
 
 
 def serve(places: Places, *, log_format: str = "text", log_level: str = "info") -> int:
     """Run until SIGTERM or SIGINT; the exit status. Raises StoreUnusable when the state cannot be taken."""
+    open_standard_files()
     logs.setup(log_format, log_level)
+    wishes = Wishes()
     notifier = Notifier(os.environ)
-    _be_subreaper()
+    be_subreaper()
+    allow_open_files()
     daemon = Daemon(places, RealClock(), notifier)
-    daemon.open()
-    asyncio.run(_serve(daemon, notifier))
+    try:
+        daemon.open()
+        asyncio.run(_serve(daemon, notifier, wishes))
+    finally:
+        logs.flush()
     if daemon.failed is not None:
         raise StoreUnusable(f"the daemon stopped: {daemon.failed}")
     return 0
 
 
-def _be_subreaper() -> None:
-    """Whatever outlives a session's supervisor becomes the daemon's child, and is found."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-async def _serve(daemon: Daemon, notifier: Notifier) -> None:
-    loop = asyncio.get_running_loop()
+async def _serve(daemon: Daemon, notifier: Notifier, wishes: Wishes) -> None:
     hurry = asyncio.Event()
-
-    def stop() -> None:
-        if daemon.done.is_set():
-            hurry.set()
-        daemon.done.set()
-
     reload = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    loop.add_signal_handler(signal.SIGHUP, reload.set)
-    await daemon.start()
-    await _loops(daemon, notifier, reload)
-    notifier.ready()
-    log.info(
-        "ready: %d agents of %s, state %s",
-        len(tree_of(daemon.reader)),
-        daemon.places.agents,
-        daemon.places.state,
-    )
-    await daemon.done.wait()
-    log.info("stopping: sessions may end for %g s", daemon.loader.settings.drain_timeout_seconds)
-    await _stop(daemon, hurry)
+
+    def changed() -> None:
+        if wishes.stops:
+            daemon.done.set()
+        if wishes.stops > 1:
+            hurry.set()
+        if wishes.reload:
+            wishes.reload = False
+            reload.set()
+
+    wishes.on(asyncio.get_running_loop(), changed)
+    if not daemon.done.is_set():
+        await daemon.start()
+        watches = await _loops(daemon, notifier, reload)
+        notifier.ready()
+        where = daemon.places
+        log.info("ready: %d agents of %s, state %s", len(tree_of(daemon.reader)), where.agents, where.state)
+        await daemon.done.wait()
+        for watch in watches:
+            await watch.stop()
+        log.info("stopping: sessions may end for %g s", daemon.loader.settings.drain_timeout_seconds)
+        await _stop(daemon, hurry)
+    else:
+        daemon.close()
     log.info("stopped")
 
 
@@ -84,14 +113,12 @@ async def _stop(daemon: Daemon, hurry: asyncio.Event) -> None:
     await stopping
 
 
-async def _loops(daemon: Daemon, notifier: Notifier, reload: asyncio.Event) -> None:
+async def _loops(daemon: Daemon, notifier: Notifier, reload: asyncio.Event) -> list[FolderWatch]:
     dirty = asyncio.Event()
     memory = asyncio.Event()
-    watch = FolderWatch([Watched(path=daemon.places.agents), Watched(path=daemon.places.config.parent)], dirty.set,
-                        log.warning)  # fmt: skip
-    edits = FolderWatch(
-        [Watched(path=daemon.places.state / "memory", recursive=True)], memory.set, log.warning
-    )
+    places = daemon.places
+    watch = FolderWatch([Watched(path=places.agents), Watched(path=places.config.parent)], dirty.set, log.warning)
+    edits = FolderWatch([Watched(path=places.state / "memory", recursive=True)], memory.set, log.warning)
     await watch.start()
     await edits.start()
     daemon.spawn(_ticking(daemon))
@@ -99,6 +126,7 @@ async def _loops(daemon: Daemon, notifier: Notifier, reload: asyncio.Event) -> N
     daemon.spawn(_scanning(daemon, watch, dirty))
     daemon.spawn(_hanging_up(daemon, notifier, reload))
     daemon.spawn(_adopting(daemon, edits, memory))
+    return [watch, edits]
 
 
 async def _ticking(daemon: Daemon) -> None:
@@ -107,7 +135,7 @@ async def _ticking(daemon: Daemon) -> None:
         await asyncio.sleep(TICK_SECONDS)
 
 
-async def _each(seconds: float, step: Any) -> None:
+async def _each(seconds: float, step: Callable[[], Awaitable[None]]) -> None:
     while True:
         await step()
         await asyncio.sleep(seconds)
@@ -116,12 +144,10 @@ async def _each(seconds: float, step: Any) -> None:
 async def _scanning(daemon: Daemon, watch: FolderWatch, dirty: asyncio.Event) -> None:
     """Look at the agent files when something stirs, and every few seconds whether or not."""
     while True:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(dirty.wait(), SCAN_SECONDS)
-        dirty.clear()
-        await watch.renew()
+        await _woken(dirty, SCAN_SECONDS)
+        await daemon.attempt("watching the agent files", watch.renew())
         if daemon.auto_reload:
-            await daemon.reload()
+            await daemon.attempt("loading the agent files", daemon.reload())
 
 
 async def _hanging_up(daemon: Daemon, notifier: Notifier, reload: asyncio.Event) -> None:
@@ -130,48 +156,25 @@ async def _hanging_up(daemon: Daemon, notifier: Notifier, reload: asyncio.Event)
         await reload.wait()
         reload.clear()
         notifier.reloading()
-        await daemon.reload(force=True)
+        await daemon.attempt("loading the agent files", daemon.reload(force=True))
         notifier.ready()
 
 
 async def _adopting(daemon: Daemon, edits: FolderWatch, memory: asyncio.Event) -> None:
     """Take over hand edits of memory files soon after they were made; before a session they always are."""
+    found = HandEdits(daemon.places.state / "memory", daemon.store.folders,
+                      lambda agent: daemon.starter.busy(agent).running is not None)  # fmt: skip
     while True:
-        await memory.wait()
-        memory.clear()
-        await edits.renew()
-        await asyncio.to_thread(_settle_all, daemon, list(tree_of(daemon.reader)))
+        await daemon.attempt("watching memory files", edits.renew())
+        agents = list(tree_of(daemon.reader))
+        await daemon.attempt("adopting hand edits", asyncio.to_thread(found.look, agents))
         await asyncio.sleep(ADOPT_SECONDS)
+        await _woken(memory, MINUTE_SECONDS)
 
 
-def _settle_all(daemon: Daemon, agents: list[str]) -> None:
-    for agent in agents:
-        daemon.store.folders.settle(agent)
-
-
-def run_local(places: Places, args: Mapping[str, Any], as_agent: str | None = None) -> Any:
-    """`swarmd run` where no daemon runs: a daemon without schedules for that long. The session's document."""
-    logs.setup("text", "warning")
-    _be_subreaper()
-    daemon = Daemon(places, RealClock(), Notifier({}), scheduling=False)
-    daemon.open()
-    return asyncio.run(_run_local(daemon, args, as_agent))
-
-
-async def _run_local(daemon: Daemon, args: Mapping[str, Any], as_agent: str | None) -> Any:
-    await daemon.start()
-    loop = asyncio.get_running_loop()
-    caller = this_operator(as_agent)
-    call = loop.run_in_executor(daemon.executor, lambda: daemon.service.call(caller, "run", args))
-    stopped = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    stopping = asyncio.ensure_future(stopped.wait())
+async def _woken(event: asyncio.Event, seconds: float) -> None:
     try:
-        await asyncio.wait({call, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if not call.done():
-            await daemon.starter.cancel_all("interrupted")
-        return await call
-    finally:
-        stopping.cancel()
-        await daemon.stop(0.0)
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return
+    event.clear()

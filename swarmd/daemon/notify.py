@@ -26,9 +26,9 @@ class Notifier:
         """Agent files are looked at; READY follows. systemd wants the monotonic time with it."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
-    def stopping(self) -> None:
-        """No more sessions start."""
-        self._send("STOPPING=1")
+    def stopping(self, seconds: float) -> None:
+        """No more sessions start; the stop may take that long, also where the unit's TimeoutStopSec is shorter."""
+        self._send(f"STOPPING=1\nEXTEND_TIMEOUT_USEC={int(seconds * 1e6)}")
 
     def status(self, text: str) -> None:
         """One line for `systemctl status`."""

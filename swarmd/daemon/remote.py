@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from swarmd.core.changes import SendHandoff
 from swarmd.core.world import Actor
 from swarmd.daemon.logs import log
-from swarmd.errors import Busy, Refused
+from swarmd.errors import Busy, Failed, Refused
 from swarmd.service.control import RunWish
 from swarmd.service.loading import edited
 from swarmd.session.flow import order_of
 from swarmd.store import commit as committing
-from swarmd.store.database import Connection
 from swarmd.store import meta, sessions, slots
+from swarmd.store.connections import Connection
 
 if TYPE_CHECKING:
     from swarmd.core.agent import Agent
     from swarmd.daemon.daemon import Daemon
 
 T = TypeVar("T")
+RUNS_AT_ONCE = 64
+"""Each waits in a thread of its own; the rest of the threads stays for calls that end at once."""
 
 
 class LoopControl:
@@ -32,7 +34,6 @@ class LoopControl:
         self._daemon = daemon
         self.loop: asyncio.AbstractEventLoop | None = None
         self._waiters: dict[int, Future[None]] = {}
-        self._claimed: set[str] = set()
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         if self.loop is None:
@@ -62,26 +63,33 @@ class LoopControl:
     async def _queue(self, wish: RunWish) -> tuple[int, Future[None]]:
         """Queue the session and start it. All checks and the claim of the agent are one step of the loop."""
         daemon = self._daemon
-        if daemon.starter.holding is not None:
-            raise Busy(f"nothing starts at present: {daemon.starter.holding}")
-        busy = daemon.starter.busy(wish.agent)
-        if busy.running is not None or busy.waiting or wish.agent in self._claimed:
-            which = f"session {busy.running}" if busy.running is not None else "a session that waits"
-            raise Busy(
-                f"{wish.agent} is busy already ({which}); wait for it, or cancel it with swarmd session cancel"
-            )
-        self._claimed.add(wish.agent)
-        try:
+        starter = daemon.starter
+        self._must_be_free(wish.agent)
+        with starter.expecting(wish.agent):
             definition = await asyncio.to_thread(self._definition, wish)
             id = await daemon.store.writer.run(lambda connection: self._rows(connection, wish))
             ended: Future[None] = Future()
             self._waiters[id] = ended
-            daemon.starter.add(order_of(sessions.row(daemon.reader, id), definition))
-        finally:
-            self._claimed.discard(wish.agent)
-        daemon.starter.pump()
+            starter.add(order_of(sessions.row(daemon.reader, id), definition))
+        starter.pump()
         log.info("queued by %s", wish.by, extra={"agent": wish.agent, "session": id})
+        if daemon.stopping:
+            # The stop did not see it any more.
+            await daemon.end_waiting()
         return id, ended
+
+    def _must_be_free(self, agent: str) -> None:
+        starter = self._daemon.starter
+        if self._daemon.stopping or starter.holding is not None:
+            raise Busy(f"nothing starts at present: {starter.holding or 'the daemon stops'}")
+        running = starter.busy(agent).running
+        if running is not None or starter.starts_soon(agent):
+            which = f"session {running}" if running is not None else "a session that waits for a place"
+            raise Busy(
+                f"{agent} already runs ({which}); wait for it, or cancel it with swarmd session cancel {agent}"
+            )
+        if len(self._waiters) >= RUNS_AT_ONCE:
+            raise Busy(f"{RUNS_AT_ONCE} runs that were asked for wait for their end already; try again later")
 
     def _definition(self, wish: RunWish) -> Agent | None:
         if wish.file_text is None:
@@ -119,3 +127,10 @@ class LoopControl:
         waiter = self._waiters.pop(id, None)
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
+
+    def give_up(self) -> None:
+        """The daemon ends: nobody waits any longer."""
+        for id in list(self._waiters):
+            waiter = self._waiters.pop(id)
+            if not waiter.done():
+                waiter.set_exception(Failed(f"the daemon stopped; swarmd session show {id} tells what became of it"))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
-from swarmd.core.instants import from_text
-from swarmd.core.schedule import Schedule
-from swarmd.core.slots import SlotDecision, due, overlapping
+from swarmd.core.schedule import Schedule, jitter_of, next_slot
+from swarmd.core.slots import Decisions, SlotDecision, due, overlapping
 from swarmd.core.tree import Tree
 from swarmd.service.rows import held_by, schedule_of
 from swarmd.store import queries
-from swarmd.store.database import Connection, Row
 from swarmd.store.slots import Claim
-
-GRACE_SECONDS = 30.0
-"""A slot that is older when it is looked at was missed: the daemon was not awake at its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,104 +33,151 @@ def key_of(agent: Agent) -> str | None:
     return f"at {when.timezone} {when.at}" if when.at is not None else None
 
 
-def schedules(tree: Tree) -> tuple[dict[str, Schedule], dict[str, list[str]]]:
-    """The distinct schedules of the tree by key, and the agents of each."""
-    by_key: dict[str, Schedule] = {}
-    members: dict[str, list[str]] = {}
-    for name, agent in tree.agents.items():
+class Book:
+    """The distinct schedules of a tree, and for each agent when its next slot without a row is due.
+
+    It is made anew for each tree and lives in memory: it says who has to be looked at. What `handled_until` is in
+    truth, the rows say.
+    """
+
+    def __init__(self, tree: Tree, handled: Mapping[str, datetime]) -> None:
+        self.schedules: dict[str, Schedule] = {}
+        self.members: dict[str, list[str]] = {}
+        self._keys: dict[str, str] = {}
+        self._handled: dict[str, datetime] = {}
+        self._next: dict[str, datetime] = {}
+        self._earliest: datetime | None = None
+        for name, agent in tree.agents.items():
+            self._enter(name, agent)
+        self.handled(handled)
+
+    def _enter(self, name: str, agent: Agent) -> None:
         key = key_of(agent)
         if key is None:
-            continue
-        if key not in by_key:
+            return
+        if key not in self.schedules:
             schedule = schedule_of(agent)
             if schedule is None:
+                return
+            self.schedules[key] = schedule
+        self.members.setdefault(key, []).append(name)
+        self._keys[name] = key
+
+    def handled(self, until: Mapping[str, datetime]) -> None:
+        """These agents have rows for all their slots up to these moments."""
+        found: dict[tuple[str, datetime], datetime | None] = {}
+        for name, moment in until.items():
+            key = self._keys.get(name)
+            if key is None:
                 continue
-            by_key[key] = schedule
-        members.setdefault(key, []).append(name)
-    return by_key, members
+            if (key, moment) not in found:
+                found[key, moment] = next_slot(self.schedules[key], moment)
+            upcoming = found[key, moment]
+            self._handled[name] = moment
+            if upcoming is None:
+                self._next.pop(name, None)
+            else:
+                self._next[name] = upcoming
+        self._earliest = min(self._next.values(), default=None)
+
+    def schedule(self, name: str) -> tuple[str, Schedule] | None:
+        """The agent's schedule with its key, or None."""
+        key = self._keys.get(name)
+        return None if key is None else (key, self.schedules[key])
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether anybody is due; it costs nothing to ask."""
+        return self._earliest is not None and self._earliest <= now
+
+    def due(self, now: datetime) -> list[str]:
+        """Who has a slot that is due and has no row."""
+        return [name for name, moment in self._next.items() if moment <= now] if self.is_due(now) else []
+
+    def ahead_of(self, now: datetime) -> tuple[int, datetime | None]:
+        """How many agents had their slots settled beyond `now`, by a clock that was set back since, and up to when."""
+        ahead = [moment for moment in self._handled.values() if moment > now]
+        return len(ahead), max(ahead, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One look at the slots of agents: what it is judged by."""
+
+    now: datetime
+    grace_seconds: float
+    missed_because: str
+    handled: Mapping[str, datetime]
+    pauses: Mapping[str, queries.Row]
+    busy: Callable[[str], Busy]
+
+
+@dataclass(slots=True, kw_only=True)
 class Decided:
     """The claims of one look, and the sessions that are to be cancelled for them."""
 
-    claims: list[Claim]
-    cancel: list[int]
+    claims: list[Claim] = field(default_factory=list)
+    cancel: list[int] = field(default_factory=list)
+    handled: dict[str, datetime] = field(default_factory=dict)
+    """What the store will have as `handled_until` of everybody who was looked at."""
 
 
-def decide(
-    connection: Connection,
-    tree: Tree,
-    names: Iterable[str],
-    now: datetime,
-    busy: Mapping[str, Busy],
-    *,
-    awake_since: datetime | None,
-    missed_because: str,
-) -> Decided:
-    """What becomes of every slot of these agents up to `now`. `awake_since`: slots before it were missed."""
-    pauses = queries.pauses(connection)
-    handled = {name: row["handled_until"] for name, row in queries.agent_rows(connection).items()}
-    claims: list[Claim] = []
-    cancel: list[int] = []
-    cache: dict[str, Schedule | None] = {}
+def decide(tree: Tree, names: Iterable[str], book: Book, look: Look) -> Decided:
+    """What becomes of every slot of these agents up to now. Agents that are alike in all that counts are judged once:
+    ten thousand of one schedule cost one judgement and ten thousand rows."""
+    decided = Decided()
+    judged: dict[tuple[object, ...], Decisions] = {}
     for name in names:
-        agent = tree.agent(name)
-        if agent is None or handled.get(name) is None:
+        agent, found, handled = tree.agent(name), book.schedule(name), look.handled.get(name)
+        if agent is None or found is None or handled is None:
             continue
-        key = key_of(agent) or ""
-        if key not in cache:
-            cache[key] = schedule_of(agent)
-        schedule = cache[key]
-        if schedule is None:
-            continue
-        grace = (
-            GRACE_SECONDS
-            if awake_since is None
-            else min(GRACE_SECONDS, max(0.0, (now - awake_since).total_seconds()))
-        )
-        decisions = due(
-            schedule, from_text(handled[name]), now, agent=name, jitter_seconds=agent.when.jitter_seconds,
-            catch_up=agent.when.catch_up, catch_up_max_age_seconds=agent.when.catch_up_max_age_seconds,
-            grace_seconds=grace, blocked=_blocked(agent, held_by(name, tree.above(name), pauses), pauses),
-            missed_because=missed_because,
-        )  # fmt: skip
-        _claims(agent, decisions.rows, busy.get(name, Busy()), claims, cancel)
-    return Decided(claims=claims, cancel=cancel)
+        key, schedule = found
+        blocked = _blocked(agent, tree, look.pauses)
+        alike = (key, handled, agent.when.catch_up, agent.when.catch_up_max_age_seconds, blocked)
+        if alike not in judged:
+            judged[alike] = due(
+                schedule, handled, look.now, agent="", jitter_seconds=0.0, catch_up=agent.when.catch_up,
+                catch_up_max_age_seconds=agent.when.catch_up_max_age_seconds, grace_seconds=look.grace_seconds,
+                blocked=blocked, missed_because=look.missed_because,
+            )  # fmt: skip
+        rows = judged[alike].rows
+        decided.handled[name] = max([handled, *(row.last for row in rows)])
+        if rows:
+            _claims(agent, rows, look.busy(name), decided)
+    return decided
 
 
-def _blocked(agent: Agent, held: list[str], pauses: Mapping[str, queries.Row]) -> str | None:
+def _blocked(agent: Agent, tree: Tree, pauses: Mapping[str, queries.Row]) -> str | None:
     if not agent.enabled:
         return "disabled: its file says enabled = false"
+    if not pauses:
+        return None
+    held = held_by(agent.name, tree.above(agent.name), pauses)
     if held:
         reason = pauses[held[0]]["reason"]
         return f"paused at {held[0]} by {pauses[held[0]]['by']}" + (f": {reason}" if reason else "")
     return None
 
 
-def _claims(
-    agent: Agent, rows: Iterable[SlotDecision], busy: Busy, claims: list[Claim], cancel: list[int]
-) -> None:
+def _claims(agent: Agent, rows: Iterable[SlotDecision], busy: Busy, decided: Decided) -> None:
     waiting = busy.waiting
     started = busy.running
     for row in rows:
-        if row.decision != "started":
-            claims.append(_claim(row, row.decision, row.reason))
-            continue
-        if row.trigger == "catch_up":
+        if row.decision != "started" or row.trigger == "catch_up":
             # Caught-up slots wait for one another: each is a session of its own, one after the other.
-            claims.append(_claim(row, "started", row.reason))
+            decided.claims.append(_claim(agent, row, row.decision, row.reason))
             continue
         verdict = overlapping(agent.when.overlap, started, queued=waiting)
-        claims.append(
-            _claim(row, verdict.decision, verdict.reason if verdict.action != "start" else row.reason)
-        )
+        reason = verdict.reason if verdict.action != "start" else row.reason
+        decided.claims.append(_claim(agent, row, verdict.decision, reason))
         waiting = waiting or verdict.decision in ("started", "deferred")
         if verdict.action == "cancel_and_start" and started is not None:
-            cancel.append(started)
+            decided.cancel.append(started)
 
 
-def _claim(row: SlotDecision, decision: str, reason: str) -> Claim:
-    return Claim(agent=row.agent, slot=row.slot, last=row.last, count=row.count, decision=decision, reason=reason,
-                 trigger=row.trigger or "cron", not_before=row.attempt_start,
+def _claim(agent: Agent, row: SlotDecision, decision: str, reason: str) -> Claim:
+    start = row.attempt_start
+    if start is not None and row.trigger != "catch_up" and agent.when.jitter_seconds:
+        start += timedelta(seconds=jitter_of(agent.name, agent.when.jitter_seconds))
+    return Claim(agent=agent.name, slot=row.slot, last=row.last, count=row.count, decision=decision, reason=reason,
+                 trigger=row.trigger or "cron", not_before=start,
                  note=reason if row.trigger == "catch_up" else "")  # fmt: skip

@@ -12,7 +12,7 @@ from swarmd.core.handoffs import Move
 from swarmd.core.instants import to_text
 from swarmd.core.world import Actor
 from swarmd.store import commit, queries
-from swarmd.store.database import Connection
+from swarmd.store.connections import Connection
 from swarmd.store.store import Store
 
 SYSTEM = Actor(by="system")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from swarmd.core import acts
+from swarmd.core import acts, asking
 from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.documents import memory_doc, written_doc
 from swarmd.core.world import Actor
@@ -20,8 +20,8 @@ from swarmd.service.reading import READS, read
 from swarmd.service.view import JSON, View
 from swarmd.store import commit as committing
 from swarmd.store import meta
+from swarmd.store.connections import Connection
 from swarmd.store.store import Store
-from swarmd.store.database import Connection
 from swarmd.store.world import SqlWorld
 
 
@@ -90,7 +90,7 @@ class Service:
         world = SqlWorld(connection, now)
         wanted = dict(args)
         base = wanted.pop("base", None) if name == "memory_write" else None
-        changes = acts.build(name, wanted, actor, world, reserve=lambda: meta.bump(connection, "handoffs"))
+        changes = asking.build(name, wanted, actor, world, reserve=lambda: meta.bump(connection, "handoffs"))
         if base is not None:
             changes = [_from_base(change, base) for change in changes]
         done = committing.commit(

@@ -11,7 +11,7 @@ from swarmd.service.caller import this_operator
 from swarmd.service.operator import utc_now
 from swarmd.store import holding, opening, queries
 from swarmd.store.audit import write
-from swarmd.store.database import Connection
+from swarmd.store.connections import Connection
 from swarmd.store.store import open_store
 
 

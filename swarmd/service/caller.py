@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from swarmd.core.tree import Tree
 from swarmd.core.world import Actor
 from swarmd.errors import NotFound
+
+if TYPE_CHECKING:
+    from swarmd.core.tree import Tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

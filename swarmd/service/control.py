@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from swarmd.errors import Failed
 from swarmd.places import Places
 from swarmd.store import sessions
-from swarmd.store.database import Connection
+from swarmd.store.connections import Connection
 from swarmd.store.store import Store
 
 

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from swarmd.places import Places
-from swarmd.store.database import Connection
 from swarmd.store import meta
+from swarmd.store.connections import Connection
 
 KEY = "files_fingerprint"
 

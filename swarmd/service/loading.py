@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ from swarmd.runners import registry
 from swarmd.runners.sandbox import write_problems
 from swarmd.service import freshness
 from swarmd.store import audit, trees
-from swarmd.store.database import Connection
+from swarmd.store.connections import Connection
 from swarmd.store.store import Store, cure, raise_attention
 
 ATTENTION = "agents-folder"
@@ -78,8 +78,9 @@ class Loaded:
 class Loader:
     """Looks at the agent files again and again; nothing is read, judged or written twice without need."""
 
-    def __init__(self, places: Places, store: Store) -> None:
+    def __init__(self, places: Places, store: Store, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._places = places
+        self._now = now
         self._store = store
         self._kinds = kinds()
         self._rules = rules_of(places, self._kinds)
@@ -114,14 +115,14 @@ class Loader:
         seen = freshness.fingerprint(self._places)
         settings = self._read_settings()
         scan = scan_folder(self._places.agents, guard=self._guard, now_ns=now_ns, previous=self._scan)
-        now = now_ns / 1e9
+        moment = self._now()
+        now = moment.timestamp()
         same = self._scan is not None and scan.says_same_as(self._scan) and settings is self._settings
         waiting = self._recheck_at is not None and now >= self._recheck_at
         if same and not waiting and not force and self._loaded is not None:
             self._scan = scan
             return None
         checked = check(scan, settings, self._rules, self._cache)
-        moment = datetime.fromtimestamp(now, UTC)
         loaded = self._store.writer.do(
             lambda connection: self._into_force(connection, checked, settings, moment, allow_empty, by, seen)
         )

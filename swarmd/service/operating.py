@@ -17,7 +17,7 @@ from swarmd.service.reverting import compensation
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, number, text
 from swarmd.store import audit, holding, moving, queries, sessions
-from swarmd.store.database import Connection, Row
+from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
 
 if TYPE_CHECKING:

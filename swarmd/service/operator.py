@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from swarmd.service.caller import this_operator
 from swarmd.service.reading import read
 from swarmd.service.view import JSON, View
 from swarmd.store import opening
-from swarmd.store.database import Connection
+from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
 
 SOCKET = "operator.sock"
@@ -93,6 +91,9 @@ class SocketClient:
 
     def call(self, name: str, args: Mapping[str, Any], as_agent: str | None = None) -> JSON:
         """The call's document. Raises ConnectionError when no daemon answers, else as the service does."""
+        import json
+        import socket
+
         message = {"secret": self.secret, "call": name, "args": dict(args), "as": as_agent}
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
             peer.connect(str(self.path))

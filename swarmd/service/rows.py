@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from swarmd.core.agent import Agent
 from swarmd.core.instants import maybe_text
-from swarmd.core.schedule import Schedule, at_schedule, cron_schedule, every_schedule, jitter_of, next_slot
-from swarmd.core.schedule import describe as describe_schedule
-from swarmd.core.zones import parse_zone
 from swarmd.store.queries import Row
+
+if TYPE_CHECKING:
+    from swarmd.core.agent import Agent
+    from swarmd.core.schedule import Schedule
 
 JSON = Any
 
@@ -55,6 +55,10 @@ def report_doc(row: Row) -> dict[str, JSON]:
 
 def schedule_of(agent: Agent) -> Schedule | None:
     """The agent's schedule as core.schedule has it; None for one that never is due by itself."""
+    # Imported here and below: most reads show no schedule, and cron is dear to load.
+    from swarmd.core.schedule import at_schedule, cron_schedule, every_schedule
+    from swarmd.core.zones import parse_zone
+
     when = agent.when
     if when.cron is not None:
         return cron_schedule(when.cron, when.timezone)
@@ -67,6 +71,8 @@ def schedule_of(agent: Agent) -> Schedule | None:
 
 def next_start(agent: Agent, now: datetime) -> datetime | None:
     """When the agent's next slot starts a session, jitter included."""
+    from swarmd.core.schedule import jitter_of, next_slot
+
     schedule = schedule_of(agent)
     slot = None if schedule is None else next_slot(schedule, now)
     return (
@@ -76,10 +82,13 @@ def next_start(agent: Agent, now: datetime) -> datetime | None:
 
 def schedule_text(agent: Agent) -> str | None:
     """The schedule in one line, or None."""
-    schedule = schedule_of(agent)
     if agent.when.cron is not None:
         return agent.when.cron
-    return None if schedule is None else describe_schedule(schedule, parse_zone(agent.when.timezone))
+    from swarmd.core.schedule import describe
+    from swarmd.core.zones import parse_zone
+
+    schedule = schedule_of(agent)
+    return None if schedule is None else describe(schedule, parse_zone(agent.when.timezone))
 
 
 def held_by(name: str, above: Sequence[str], pauses: Mapping[str, Row]) -> list[str]:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from swarmd.core.instants import from_text, to_text
-from swarmd.core.zones import parse_zone
 from swarmd.errors import BadInput, NotFound
 from swarmd.service.view import View
 from swarmd.store import queries, sessions
@@ -43,6 +42,8 @@ def _moment(view: View, agent: str, time: str) -> str:
     except ValueError:
         raise BadInput(f"{time!r:.40} is no time; write {agent}@2026-12-24T18:00") from None
     if found.tzinfo is None:
+        from swarmd.core.zones import parse_zone
+
         definition = view.tree.agent(agent)
         found = found.replace(tzinfo=UTC if definition is None else parse_zone(definition.when.timezone))
     return to_text(found)

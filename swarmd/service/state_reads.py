@@ -1,20 +1,17 @@
-"""Reads of keys, handoffs, reports and memory: they see what a session has staged, through its world."""
+"""Reads of keys, handoffs and reports: they see what a session has staged, through its world."""
 
 from __future__ import annotations
 
-import base64
-import difflib
-from typing import Any
+from typing import TYPE_CHECKING
 
-from swarmd.core.authority import may_read_handoff
-from swarmd.core.documents import handoff_doc, key_doc, memory_doc
-from swarmd.core.handoffs import Handoff, Status
-from swarmd.core.memory import path_problem
-from swarmd.core.world import Document
+from swarmd.core.documents import handoff_doc, key_doc
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.rows import report_doc
 from swarmd.service.view import JSON, Args, View, items, number, text, window
 from swarmd.store import queries
+
+if TYPE_CHECKING:
+    from swarmd.core.handoffs import Handoff
 
 
 def ctx_list(view: View, args: Args) -> JSON:
@@ -43,6 +40,8 @@ def ctx_history(view: View, args: Args) -> JSON:
 
 def handoff_list(view: View, args: Args) -> JSON:
     """Handoffs that the caller may see, newest first."""
+    from swarmd.core.handoffs import Status
+
     status, asked = args.get("status"), window(args)
     if status is not None and status not in list(Status):
         raise BadInput(f"status: {status!r:.40} is none of {', '.join(Status)}")
@@ -54,7 +53,7 @@ def handoff_list(view: View, args: Args) -> JSON:
     found = list(view.world.handoffs(
         receiver=receiver, sender=sender, statuses=None if status is None else [status], limit=limit
     ))  # fmt: skip
-    rows = [handoff_doc(h) for h in found if may_read_handoff(view.actor, h, view.tree) is None]
+    rows = [handoff_doc(h) for h in found if view.handoff_refusal(h) is None]
     kept = [r for r in rows if (asked.since is None or r["created"] >= asked.since)
             and (asked.until is None or r["created"] < asked.until)]  # fmt: skip
     return {"items": kept[: asked.n], "next": kept[asked.n]["id"] if len(kept) > asked.n else None}
@@ -63,14 +62,14 @@ def handoff_list(view: View, args: Args) -> JSON:
 def handoff_show(view: View, args: Args) -> JSON:
     """One handoff with its thread."""
     handoff = _handoff(view, number(args, "id"))
-    return {**handoff_doc(handoff), "receiver_missing": handoff.receiver not in view.tree}
+    return {**handoff_doc(handoff), "receiver_missing": not queries.is_in_force(view.connection, handoff.receiver)}
 
 
 def _handoff(view: View, id: int) -> Handoff:
     handoff = view.world.handoff(id)
     if handoff is None:
         raise NotFound(f"there is no handoff {id}")
-    refusal = may_read_handoff(view.actor, handoff, view.tree)
+    refusal = view.handoff_refusal(handoff)
     if refusal is not None:
         raise Refused(refusal)
     return handoff
@@ -84,99 +83,3 @@ def report_list(view: View, args: Args) -> JSON:
         view.must_see(agent)
     rows = [r for r in queries.reports(view.connection, asked, agent=agent) if view.sees(r["agent"])]
     return items([report_doc(r) for r in rows], asked, rows[-1]["id"] if rows else None)
-
-
-def memory_list(view: View, args: Args) -> JSON:
-    """The files of an agent's memory."""
-    agent = view.memory_of(args)
-    return items([{**memory_doc(d), "first_line": _first_line(d)} for d in view.world.documents(agent)])
-
-
-def _first_line(document: Document) -> str:
-    lines = (document.data or b"").decode("utf-8", "replace").strip().splitlines()
-    return lines[0][:200] if lines else ""
-
-
-def memory_show(view: View, args: Args) -> JSON:
-    """The text of a memory file, at its head or at a revision. Bytes that are not UTF-8 come as base64 too."""
-    agent, path = view.memory_of(args), _path(args)
-    document = view.world.document(agent, path)
-    if document is None:
-        raise NotFound(f"{agent} has no memory file {path!r}; swarmd memory list {agent} shows what it has")
-    data = document.data
-    rev = document.rev
-    if args.get("rev") is not None:
-        rev = number(args, "rev")
-        data = _revision(view, agent, path, rev)
-    if data is None:
-        raise NotFound(
-            f"{agent} has no memory file {path!r} any more; swarmd memory history {agent} shows what it was"
-        )
-    shown = data.decode("utf-8", "replace")
-    raw = None if shown.encode() == data else base64.b64encode(data).decode()
-    return {**memory_doc(document), "rev": rev, "bytes": len(data), "text": shown, "base64": raw}
-
-
-def _path(args: Args) -> str:
-    path = args.get("file") or "MEMORY.md"
-    if not isinstance(path, str) or (problem := path_problem(path)) is not None:
-        raise BadInput(problem if isinstance(path, str) and problem else "file: text is expected")
-    return path
-
-
-def _revision(view: View, agent: str, path: str, rev: int) -> bytes:
-    known = [r["rev"] for r in queries.revisions(view.connection, agent, path, 1_000_000)]
-    if rev not in known:
-        raise NotFound(
-            f"{agent} has no revision {rev} of {path}; swarmd memory history {agent} {path} shows them"
-        )
-    return view.world.revision(agent, path, rev) or b""
-
-
-def memory_history(view: View, args: Args) -> JSON:
-    """The revisions of an agent's memory, newest first."""
-    agent = view.memory_of(args)
-    path = _path(args) if args.get("file") else None
-    rows = queries.revisions(view.connection, agent, path)
-    return items([{"rev": r["rev"], "file": r["path"], "by": r["by"], "at": r["at"], "bytes": r["size"],
-                   "note": "deleted" if r["hash"] is None else r["how"]} for r in rows])  # fmt: skip
-
-
-def memory_diff(view: View, args: Args) -> JSON:
-    """What changed in a memory file from `rev` to `other` (default: the head), as a unified diff."""
-    agent, path, rev = view.memory_of(args), _path(args), number(args, "rev")
-    head = view.world.document(agent, path)
-    other = number(args, "other") if args.get("other") is not None else head.rev if head is not None else 0
-    old, new = _revision(view, agent, path, rev), _revision(view, agent, path, other)
-    lines = difflib.unified_diff(
-        old.decode("utf-8", "replace").splitlines(), new.decode("utf-8", "replace").splitlines(),
-        f"{path} revision {rev}", f"{path} revision {other}", lineterm="",
-    )  # fmt: skip
-    return {"agent": agent, "file": path, "rev": rev, "other": other, "diff": "\n".join(lines)}
-
-
-def memory_blame(view: View, args: Args) -> JSON:
-    """Who wrote each line of a memory file: the revision that brought it."""
-    agent, path = view.memory_of(args), _path(args)
-    rows = list(reversed(queries.revisions(view.connection, agent, path, 100_000)))
-    if not rows:
-        raise NotFound(f"{agent} has no memory file {path!r}")
-    lines: list[tuple[str, dict[str, Any]]] = []
-    for row in rows:
-        new = (view.world.revision(agent, path, row["rev"]) or b"").decode("utf-8", "replace").splitlines()
-        matcher = difflib.SequenceMatcher(None, [line for line, _ in lines], new, autojunk=False)
-        merged: list[tuple[str, dict[str, Any]]] = []
-        for tag, a1, a2, b1, b2 in matcher.get_opcodes():
-            merged.extend(lines[a1:a2] if tag == "equal" else [(line, row) for line in new[b1:b2]])
-        lines = merged
-    return {"agent": agent, "file": path, "lines": [
-        {"line": n, "text": line, "rev": row["rev"], "by": row["by"], "at": row["at"]}
-        for n, (line, row) in enumerate(lines, 1)
-    ]}  # fmt: skip
-
-
-def memory_conflicts(view: View, args: Args) -> JSON:
-    """Lines of an agent's that met other edits and stand aside."""
-    agent = view.memory_of(args)
-    names = ("id", "agent", "path", "line", "ours", "theirs", "session", "by", "at")
-    return items([{name: row[name] for name in names} for row in queries.conflicts(view.connection, agent)])

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from swarmd.core import authority
 from swarmd.core.instants import from_text, to_text
-from swarmd.core.tree import Tree
-from swarmd.core.world import Actor, World
 from swarmd.errors import BadInput, NotFound, Refused
-from swarmd.places import Places
-from swarmd.store.database import Connection
-from swarmd.store.queries import Window, agent_rows
+from swarmd.store.queries import Window, is_known
+
+if TYPE_CHECKING:
+    from swarmd.core.handoffs import Handoff
+    from swarmd.core.tree import Tree
+    from swarmd.core.world import Actor, World
+    from swarmd.places import Places
+    from swarmd.store.connections import Connection
 
 Args = Mapping[str, Any]
 JSON = Any
@@ -49,29 +51,45 @@ class View:
         if not isinstance(agent, str):
             raise BadInput(f"{name} is missing: name the agent")
         self.must_see(agent)
-        if agent not in self.tree and agent not in agent_rows(self.connection):
+        if not is_known(self.connection, agent):
             raise NotFound(f"no agent is named {agent!r}; swarmd agent list shows all")
         return agent
 
     def must_see(self, agent: str) -> None:
         """Raises Refused when the caller may not see keys, state and outcomes of `agent`."""
-        refusal = authority.may_read_keys(self.actor, agent, self.tree)
+        refusal = self._refusal("may_read_keys", agent)
         if refusal is not None:
             raise Refused(refusal)
 
     def sees(self, agent: str) -> bool:
         """Whether the caller may see keys, state and outcomes of `agent`."""
-        return authority.may_read_keys(self.actor, agent, self.tree) is None
+        return self._refusal("may_read_keys", agent) is None
+
+    def handoff_refusal(self, handoff: Handoff) -> str | None:
+        """Why the caller may not see this handoff, or None."""
+        if self.actor.agent is None:
+            return None
+        from swarmd.core.authority import may_read_handoff
+
+        return may_read_handoff(self.actor, handoff, self.tree)
+
+    def _refusal(self, rule: str, agent: str) -> str | None:
+        if self.actor.agent is None:
+            return None  # an operator sees all, and pays for no tree
+        from swarmd.core import authority
+
+        found: str | None = getattr(authority, rule)(self.actor, agent, self.tree)
+        return found
 
     def memory_of(self, args: Args) -> str:
         """As `agent`, for memory, which `memory.reads` opens further."""
         agent = args.get("agent") or self.actor.agent
         if not isinstance(agent, str):
             raise BadInput("agent is missing: name the agent")
-        refusal = authority.may_read_memory(self.actor, agent, self.tree)
+        refusal = self._refusal("may_read_memory", agent)
         if refusal is not None:
             raise Refused(refusal)
-        if agent not in self.tree and agent not in agent_rows(self.connection):
+        if not is_known(self.connection, agent):
             raise NotFound(f"no agent is named {agent!r}; swarmd agent list shows all")
         return agent
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarmd.core import acts
+from swarmd.core import acts, asking
 from swarmd.core.agent import Agent
 from swarmd.core.changes import Change, WriteMemory, act_of, target_of
 from swarmd.core.documents import written_doc
@@ -21,7 +21,7 @@ from swarmd.session.journal import Bases, Journal, differences
 from swarmd.session.ports import Ports
 from swarmd.store import commit as committing
 from swarmd.store import sessions
-from swarmd.store.database import Connection, StoreError
+from swarmd.store.connections import Connection, StoreError
 from swarmd.store.world import SqlWorld
 
 ANSWERS_KEPT = 1000
@@ -151,7 +151,7 @@ class SessionDesk:
         self._acts += 1
         if self._acts > ACTS_PER_SESSION:
             raise Refused(f"a session may ask for {ACTS_PER_SESSION} acts, and this one has")
-        changes = acts.build(call, args, self._actor, world, reserve=self._ports.reserve, seen=self._seen)
+        changes = asking.build(call, args, self._actor, world, reserve=self._ports.reserve, seen=self._seen)
         documents = [self._stage(change, world) for change in changes]
         return {"items": documents, "next": None} if args.get("to") == "children" else documents[0]
 

@@ -16,8 +16,8 @@ from swarmd.session.desk import SessionDesk
 from swarmd.session.ports import Ports
 from swarmd.store import audit, sessions
 from swarmd.store import commit as committing
+from swarmd.store.connections import Connection
 from swarmd.store.trees import tree_of
-from swarmd.store.database import Connection
 from swarmd.store.world import SqlWorld
 
 if TYPE_CHECKING:

@@ -27,11 +27,13 @@ from swarmd.runners.outcomes import RunCancelled
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.journal import Journal
+from swarmd.session.persistence import surely
 from swarmd.session.ports import Ports
 from swarmd.session.requests import request_of
 from swarmd.store import sessions
+from swarmd.store.connections import Connection, Row
+from swarmd.store.database import OutcomeUnknown
 from swarmd.store.snapshots import shown, snapshot
-from swarmd.store.database import Connection, Row
 from swarmd.store.trees import keep_definition, tree_of
 
 
@@ -74,24 +76,49 @@ class Started:
 async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lambda: "cancelled") -> str:
     """Run a queued session to its end and return its outcome. Cancelling the task ends it as `cancelled`, for the
     reason that `why_cancelled` gives then."""
+
+    async def unprepared(ending: Ending) -> str:
+        return await end(ports, order, ending)
+
     try:
         started = await _start(ports, order)
-    except SwarmdError as error:
-        return await end(ports, order, Ending(outcome="failed", reason=str(error)))
+    except OutcomeUnknown:
+        raise
+    except Exception as error:  # noqa: BLE001 - a boundary: a fault of one session is that session's end, not more
+        ending = Ending(outcome="failed", reason=_fault("it could not be started", error))
+        return await surely(unprepared, ending, agent=order.agent, session=order.id)
     except asyncio.CancelledError:
-        return await asyncio.shield(end(ports, order, Ending(outcome="cancelled", reason=why_cancelled())))
+        ending = Ending(outcome="cancelled", reason=why_cancelled())
+        return await surely(unprepared, ending, agent=order.agent, session=order.id)
+
+    async def prepared(ending: Ending) -> str:
+        return await end(ports, order, ending, started.desk, started.actor, started.agent, started.epoch)
+
+    ending = await _ran(ports, started, why_cancelled)
+    return await surely(prepared, ending, agent=order.agent, session=order.id)
+
+
+async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str]) -> Ending:
+    """How the runner's part went, whatever it does."""
     desk = started.desk
     try:
         result = await ports.runner(started.agent.runner_kind).run(started.request, desk)
-        ending = await _judged(ports, started, result)
-    except SwarmdError as error:
-        ending = Ending(outcome="failed", reason=str(error), changes=tuple(desk.changes_with(None)))
+        return await _judged(ports, started, result)
+    except OutcomeUnknown:
+        raise
+    except Exception as error:  # noqa: BLE001 - runners are plug-ins: whatever they raise ends their session
+        what = f"the runner {started.agent.runner_kind} broke"
+        return Ending(outcome="failed", reason=_fault(what, error), changes=tuple(desk.changes_with(None)))
     except RunCancelled as stop:
         changes = tuple(desk.changes_with(stop.result.memory))
-        ending = Ending(outcome="cancelled", reason=why_cancelled(), changes=changes, result=stop.result)
+        return Ending(outcome="cancelled", reason=why_cancelled(), changes=changes, result=stop.result)
     except asyncio.CancelledError:
-        ending = Ending(outcome="cancelled", reason=why_cancelled(), changes=tuple(desk.changes_with(None)))
-    return await asyncio.shield(end(ports, order, ending, desk, started.actor, started.agent, started.epoch))
+        return Ending(outcome="cancelled", reason=why_cancelled(), changes=tuple(desk.changes_with(None)))
+
+
+def _fault(what: str, error: Exception) -> str:
+    """A sentence for people: ours say all, a stranger's needs to be told of what it was."""
+    return str(error) if isinstance(error, SwarmdError) else f"{what}: {error!r}"
 
 
 async def _start(ports: Ports, order: Order) -> Started:
@@ -99,8 +126,7 @@ async def _start(ports: Ports, order: Order) -> Started:
     agent = order.definition or tree_of(ports.reader).agent(order.agent)
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
-    seen = snapshot(ports.reader, agent, _trigger(order), ports.clock.now(), session=order.id)
-    prompt = assemble(seen, ports.count)
+    seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
     token = randomness.token_urlsafe(32)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
                   cause_handoff=_cause(order, seen))  # fmt: skip
@@ -121,6 +147,13 @@ async def _start(ports: Ports, order: Order) -> Started:
     )  # fmt: skip
     return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk,
                    request=request)  # fmt: skip
+
+
+def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Snapshot, Prompt]:
+    """What it is shown. Off the loop: a large memory takes long to read and to count."""
+    reader = ports.own_reader() if ports.own_reader else ports.reader
+    seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+    return seen, assemble(seen, ports.count)
 
 
 def session_folder(ports: Ports, id: int) -> Path:

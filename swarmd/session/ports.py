@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from swarmd.core.wire import MemoryTree, Request, Runner
 from swarmd.core.world import Actor, World
-from swarmd.store.database import Connection, Writer
+from swarmd.store.connections import Connection
+from swarmd.store.database import Writer
 from swarmd.store.memory import MemoryFolders
 
 Read = Callable[[Actor, World, str, Mapping[str, Any]], Any]
@@ -35,6 +36,7 @@ class Ports:
     """The outside, as a session sees it."""
 
     reader: Connection
+    """A reading connection for the loop's thread."""
     writer: Writer
     folders: MemoryFolders
     clock: Clock
@@ -50,6 +52,8 @@ class Ports:
     sessions_dir: Path
     secrets: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _options: ()
     """Values to be masked, for these runner options."""
+    own_reader: Callable[[], Connection] | None = None
+    """The reading connection of the thread that asks; None: `reader` serves all."""
 
     async def settle(self, agent: str) -> None:
         """Take over hand edits of the agent's memory files and publish what waits; not on the loop's thread."""

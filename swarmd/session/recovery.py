@@ -14,9 +14,9 @@ from swarmd.runners.memory_copy import read_memory
 from swarmd.runners.workspace import clear, places
 from swarmd.session import journal
 from swarmd.store import audit, queries, sessions, trees
+from swarmd.store.connections import Connection
 from swarmd.store.store import Store
 from swarmd.store.trees import tree_of
-from swarmd.store.database import Connection, Row
 from swarmd.store.world import SqlWorld
 
 REASON = "the daemon died while it ran"

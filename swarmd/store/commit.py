@@ -162,7 +162,8 @@ def _traces(change: Change, verdict: Verdict) -> list[dict[str, Any]]:
             case HandoffWritten():
                 found.append({"handoff": effect.handoff.id, "created": effect.created})
             case MemoryWritten():
-                found.append({"memory": [effect.document.agent, effect.document.path, effect.document.rev]})
+                if effect.document.rev != effect.parent:  # else only conflicts came of it
+                    found.append({"memory": [effect.document.agent, effect.document.path, effect.document.rev]})
             case Reported():
                 found.append({"report": effect.text})
     return found

@@ -1,4 +1,4 @@
-"""The one writing connection and its thread; reading connections. No table is known here.
+"""The one writing connection's thread. No table is known here.
 
 All writes of a process go through one `Writer`: whatever waits is done in one `BEGIN IMMEDIATE` transaction with
 a savepoint each, so that waiting sessions share one flush and one's failure does not touch another's rows.
@@ -6,24 +6,19 @@ a savepoint each, so that waiting sessions share one flush and one's failure doe
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from swarmd.errors import Failed, StoreUnusable
 
 T = TypeVar("T")
-Connection = sqlite3.Connection
-Row = sqlite3.Row
-StoreError = sqlite3.Error
-"""What other layers call SQLite's own: they hand connections on, and speak no SQL."""
 BATCH = 256
-BUSY_SECONDS = 30.0
 
 
 class OutcomeUnknown(StoreUnusable):
@@ -35,31 +30,6 @@ class _Wish:
     work: Callable[[sqlite3.Connection], Any]
     future: Future[Any]
     durable: bool
-
-
-def open_reading(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write. Raises sqlite3.OperationalError where the file may not be read."""
-    connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=BUSY_SECONDS,
-                                 isolation_level=None, check_same_thread=False)  # fmt: skip
-    connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA query_only = 1")
-    return connection
-
-
-def open_writing(path: Path) -> sqlite3.Connection:
-    """The writing connection: WAL, full synchronous; created if missing (the caller has decided that it may be)."""
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    # Readers come and go (every CLI command): the WAL is checkpointed by this connection alone.
-    connection.execute("PRAGMA wal_autocheckpoint = 1000")
-    return connection
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 class Writer:
@@ -89,9 +59,6 @@ class Writer:
 
     async def run(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
         """Do `work` without blocking the loop. Cancelling the waiter does not undo the work."""
-        # Imported here: reading commands load this module, and pay for every import.
-        import asyncio
-
         return await asyncio.shield(asyncio.wrap_future(self.submit(work, durable=durable)))
 
     def close(self) -> None:

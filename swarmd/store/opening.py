@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -13,7 +11,7 @@ from pathlib import Path
 
 from swarmd.errors import NotFound, StoreUnusable
 from swarmd.store import meta
-from swarmd.store.database import open_reading, open_writing
+from swarmd.store.connections import open_reading, open_writing
 from swarmd.store.schema import MIGRATIONS, VERSION
 
 DATABASE = "swarmd.db"
@@ -73,7 +71,7 @@ def make_state(state: Path) -> None:
         part = state / ".operator.key.part"
         fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(fd, "w") as file:
-            file.write(secrets.token_hex(32) + "\n")
+            file.write(os.urandom(32).hex() + "\n")
             file.flush()
             os.fsync(file.fileno())
         part.rename(key)
@@ -155,8 +153,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     migrations.apply(Database(connection, execute_plugins=False))
     if meta.get(connection, "store_id") is None:
         connection.execute("BEGIN IMMEDIATE")
-        meta.put(connection, "store_id", secrets.token_hex(16))
-        meta.put(connection, "fence", secrets.token_hex(16))
+        meta.put(connection, "store_id", os.urandom(16).hex())
+        meta.put(connection, "fence", os.urandom(16).hex())
         connection.execute("COMMIT")
 
 
@@ -227,4 +225,5 @@ def connect_reading(state: Path) -> sqlite3.Connection:
 
 def free_bytes(state: Path) -> int:
     """Bytes that the disk of the state has left."""
-    return shutil.disk_usage(state).free
+    status = os.statvfs(state)
+    return status.f_bavail * status.f_frsize

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmd.core.wire import digest
-
 Row = dict[str, Any]
 
 
@@ -203,6 +201,17 @@ def agent_rows(connection: sqlite3.Connection) -> dict[str, Row]:
     return {row["name"]: dict(row) for row in connection.execute("SELECT * FROM agents ORDER BY name")}
 
 
+def is_known(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether an agent of this name is in force, or ever was."""
+    return connection.execute("SELECT 1 FROM agents WHERE name = ?", (name,)).fetchone() is not None
+
+
+def is_in_force(connection: sqlite3.Connection, name: str) -> bool:
+    """Whether an agent of this name is in force."""
+    row = connection.execute("SELECT 1 FROM agents WHERE name = ? AND state = 'in_force'", (name,)).fetchone()
+    return row is not None
+
+
 def definition_text(connection: sqlite3.Connection, hash: str) -> str | None:
     """The text of a definition's file."""
     row = connection.execute("SELECT text FROM definitions WHERE hash = ?", (hash,)).fetchone()
@@ -289,6 +298,8 @@ def integrity(connection: sqlite3.Connection) -> list[str]:
 
 def broken_texts(connection: sqlite3.Connection) -> list[str]:
     """Memory revisions whose text is gone or is not what its digest says."""
+    from swarmd.core.wire import digest
+
     found = []
     for row in connection.execute(
         "SELECT h.agent, h.path, h.rev, h.hash, b.data FROM heads h LEFT JOIN blobs b ON b.hash = h.hash "
@@ -338,3 +349,24 @@ def caused(connection: sqlite3.Connection, handoff: int) -> int:
 def agents_with_memory(connection: sqlite3.Connection) -> list[str]:
     """Whoever has a memory file."""
     return [row[0] for row in connection.execute("SELECT DISTINCT agent FROM heads WHERE hash IS NOT NULL ORDER BY agent")]
+
+
+def handled_until(connection: sqlite3.Connection, names: Sequence[str] | None = None) -> dict[str, str]:
+    """Up to when the slots of these agents have their rows (None: of all that are in force)."""
+    if names is None or len(names) > 5000:
+        rows = connection.execute(
+            "SELECT name, handled_until FROM agents WHERE state = 'in_force' AND handled_until IS NOT NULL"
+        ).fetchall()
+        found = {row["name"]: row["handled_until"] for row in rows}
+        return found if names is None else {name: found[name] for name in names if name in found}
+    found = {}
+    for start in range(0, len(names), 500):
+        some = names[start : start + 500]
+        marks = ",".join("?" * len(some))
+        found.update(
+            (row["name"], row["handled_until"])
+            for row in connection.execute(
+                f"SELECT name, handled_until FROM agents WHERE handled_until IS NOT NULL AND name IN ({marks})", some
+            )
+        )
+    return found

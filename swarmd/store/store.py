@@ -11,7 +11,8 @@ from pathlib import Path
 from swarmd.core.instants import to_text
 from swarmd.errors import StoreUnusable
 from swarmd.store import meta, opening
-from swarmd.store.database import Writer, open_reading
+from swarmd.store.connections import open_reading
+from swarmd.store.database import Writer
 from swarmd.store.memory import MemoryFolders
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from swarmd.core.handoffs import Handoff
-from swarmd.core.tree import Tree
 from swarmd.core.world import Document, Key
 from swarmd.store.rows import HANDOFF_COLUMNS, document_of, handoffs_of, key_of
-from swarmd.store.trees import tree_of
+
+if TYPE_CHECKING:
+    from swarmd.core.handoffs import Handoff
+    from swarmd.core.tree import Tree
 
 _DOCUMENT = (
     "SELECT h.agent, h.path, h.rev, b.data, r.at, r.by FROM heads h "
@@ -31,6 +33,9 @@ class SqlWorld:
     def tree(self) -> Tree:
         """The agents in force, read when first asked for."""
         if self._tree is None:
+            # Imported when it is asked for: operators' reads of keys, handoffs and memory do without.
+            from swarmd.store.trees import tree_of
+
             self._tree = tree_of(self._connection)
         return self._tree
 

@@ -151,6 +151,11 @@ def remember(state: Path) -> None:
     NUMBERS.update({str(file): file.stat().st_ino for file in state.rglob("*") if file.is_file()})
 
 
+def exchange_of(journal: bytes, name: str) -> int:
+    """Which call exchanged a file of that name."""
+    return next(op.at for op in _ops(journal) if op.kind in ("exchange", "rename") and op.b.endswith(name))
+
+
 def _ops(journal: bytes):
     at = 0
     while at < len(journal):

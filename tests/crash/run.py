@@ -68,14 +68,13 @@ class Stage:
         if scenario.moment == 0:
             person.finish(also_begin=True)
         power.remember(self.state)
-        moments = (scenario.moment,) if scenario.moment > 0 else ()
 
         def work(acknowledge) -> None:
             place = Place(self.state, disk=AskingDisk(self.shim))
             story.session(place, scenario.variant, acknowledge)
             place.close()
 
-        ended = self._fork(work, n, torn=torn, moments=moments, person=person, journal=journal)
+        ended = self._fork(work, n, torn=torn, moments=scenario.moments, person=person, journal=journal)
         person.finish(also_begin=scenario.moment != 0)
         return ended, person
 
@@ -157,12 +156,16 @@ def case(stage: Stage, scenario: Scenario, n: int, m: int) -> list[str]:
 def scenarios(stage: Stage, *, few: bool) -> Iterator[tuple[Scenario, int]]:
     """Each scenario with the number of calls it makes."""
     for variant in story.VARIANTS:
-        calls = stage.play(Scenario(variant=variant), 0)[0].calls
+        journal = stage.folder / "journal"
+        calls = stage.play(Scenario(variant=variant), 0, journal=journal)[0].calls
         yield Scenario(variant=variant), calls
+        swap = power.exchange_of(journal.read_bytes(), "/MEMORY.md")
+        steps = 1 if few else 20
+        during = {1 + calls * k // steps for k in range(steps)}
+        # The dangerous moments: just before the names are exchanged, and from there to the end of the swap.
+        during |= {swap, swap + 1} if few else set(range(swap - 4, swap + 12))
         for style in story.STYLES[1:]:
-            steps = 3 if few else 24
-            during = sorted({1 + calls * k // steps for k in range(steps)})
-            for moment in (0, -1, *during):
+            for moment in (0, -1, *sorted(during)):
                 for stale in (False, True) if style in ("vim", "atomic", "code") else (False,):
                     scenario = Scenario(style=style, moment=moment, variant=variant, stale=stale)
                     yield scenario, stage.play(scenario, 0)[0].calls

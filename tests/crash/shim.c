@@ -61,7 +61,7 @@ static void resolve(int dir, const char *name, char *out) {
     snprintf(out + n, PATH_MAX - n, "/%s", name);
 }
 
-/* op, inode, offset, length of each of three texts, the texts */
+/* op, inode, offset (of names: which call it was), length of each of three texts, the texts */
 static void note(const char *op, unsigned long ino, long long at, const char *a, const char *b, const void *data,
                  size_t len) {
     char head[160];
@@ -153,7 +153,7 @@ int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsign
     STEP();
     if (journal_fd >= 0) { resolve(from_dir, from, a); resolve(to_dir, to, b); }
     int r = syscall(SYS_renameat2, from_dir, from, to_dir, to, how);
-    if (r == 0 && journal_fd >= 0) { int e = errno; note(how == 2 ? "exchange" : "rename", 0, 0, a, b, 0, 0); errno = e; }
+    if (r == 0 && journal_fd >= 0) { int e = errno; note(how == 2 ? "exchange" : "rename", 0, count, a, b, 0, 0); errno = e; }
     return r;
 }
 int renameat(int from_dir, const char *from, int to_dir, const char *to) {

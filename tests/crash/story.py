@@ -15,7 +15,7 @@ from tests.store.memory_place import AGENT, PatientDisk, Place, effect_of
 
 OTHER = "voidrunner"
 SESSION = 5
-STYLES = ("none", "vim", "atomic", "nano", "code", "append", "delete")
+STYLES = ("none", "vim", "atomic", "nano", "code", "append", "twice", "delete")
 VARIANTS = ("edits", "moves")
 NOTES = "".join(f"- note {n}: something worth knowing\n" for n in range(1, 13))
 
@@ -28,6 +28,13 @@ class Scenario:
     moment: int = 0
     variant: str = "edits"
     stale: bool = False
+
+    @property
+    def moments(self) -> tuple[int, ...]:
+        """The calls before which the person acts."""
+        if self.moment <= 0:
+            return ()
+        return (self.moment, self.moment + 2) if self.style in ("nano", "vim", "twice") else (self.moment,)
 
     def __str__(self) -> str:
         return f"{self.style}@{self.moment}{'-stale' if self.stale else ''}/{self.variant}"
@@ -117,6 +124,7 @@ class Person:
         self._loaded = self._file.read_bytes() if scenario.stale else None
         self._steps: Iterator[None] | None = None
         self.saved: bytes | None = None
+        self.lines: list[str] = []
         self.deleted = False
 
     def act(self) -> None:
@@ -137,13 +145,15 @@ class Person:
             pass
 
     def _text(self) -> bytes:
-        data = self._loaded
-        if data is None:
-            try:
-                data = self._file.read_bytes()
-            except FileNotFoundError:
-                data = b"# Notes\n"
+        data = self._current() if self._loaded is None else self._loaded
+        self.lines.append("- PERSON was here\n")
         return data.replace(b"# Notes\n", b"# Notes\n- PERSON was here\n")
+
+    def _current(self) -> bytes:
+        try:
+            return self._file.read_bytes()
+        except FileNotFoundError:
+            return b"# Notes\n"
 
     def _none(self) -> Iterator[None]:
         yield from ()
@@ -183,8 +193,19 @@ class Person:
         self.saved = text
         yield
 
+    def _twice(self) -> Iterator[None]:
+        """Two saves, of which the first may be seen or not."""
+        for line in (b"- PERSON was here\n", b"- PERSON came again\n"):
+            part = self._file.with_name(".MEMORY.md.new")
+            part.write_bytes(self._current().replace(b"# Notes\n", b"# Notes\n" + line))
+            part.rename(self._file)
+            self.lines.append(line.decode())
+            self.saved = b""
+            yield
+
     def _append(self) -> Iterator[None]:
         """`echo ... >> MEMORY.md`: what it lands in is known only afterwards, so that the line alone is looked for."""
+        self.lines.append("- PERSON was here\n")
         fd = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         yield
         os.write(fd, b"- PERSON was here\n")
@@ -233,12 +254,11 @@ def broken(state: Path, before: Path, *, acknowledged: bool, person: Person, per
             if (line in texts["now"]) != committed:
                 found.append(f"I5: {line!r} {'lost' if committed else 'without a commit'}")
         if person.saved is not None and person_durable:
-            if "- PERSON was here" not in texts["now"]:
-                found.append("I4: the person's line is gone")
+            found += [f"I4: {line!r} is gone" for line in person.lines if line not in texts["now"]]
             if person.saved and person.saved.decode() not in texts["history"]:
                 found.append("I4: the person's text is not in the history")
-        if texts["now"].count("- AGENT one\n") + texts["now"].count("- PERSON was here\n") > 2:
-            found.append("I2: a line twice")
+        lines = ["- AGENT one\n", *person.lines]
+        found += [f"I2: {line!r} is there twice" for line in lines if texts["now"].count(line) > 1]
     finally:
         connection.close()
     if _of_others(state) != _of_others(before):

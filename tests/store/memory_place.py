@@ -11,7 +11,8 @@ from swarmd.core.merge import merge
 from swarmd.core.staging import Conflict, MemoryWritten
 from swarmd.core.world import Document
 from swarmd.store import documents, marks, schema
-from swarmd.store.database import Writer, open_writing
+from swarmd.store.connections import open_writing
+from swarmd.store.database import Writer
 from swarmd.store.disk import Disk
 from swarmd.store.memory import MemoryFolders
 

@@ -1,0 +1,51 @@
+"""`swarmd run` without a daemon: a daemon without schedules, for the length of one session."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from swarmd.daemon import logs
+from swarmd.daemon.clock import RealClock
+from swarmd.daemon.daemon import Daemon
+from swarmd.daemon.notify import Notifier
+from swarmd.daemon.process import be_subreaper
+from swarmd.places import Places
+from swarmd.service.caller import this_operator
+
+
+def run_local(places: Places, args: Mapping[str, Any], as_agent: str | None = None) -> Any:
+    """The session's document."""
+    logs.setup("text", "error")
+    be_subreaper()
+    daemon = Daemon(places, RealClock(), Notifier({}), scheduling=False)
+    daemon.open()
+    try:
+        return asyncio.run(_run_local(daemon, args, as_agent))
+    finally:
+        logs.flush()
+
+
+async def _run_local(daemon: Daemon, args: Mapping[str, Any], as_agent: str | None) -> Any:
+    try:
+        await daemon.start()
+    except BaseException:
+        daemon.close()
+        raise
+    loop = asyncio.get_running_loop()
+    caller = this_operator(as_agent)
+    call = loop.run_in_executor(daemon.executor, lambda: daemon.service.call(caller, "run", args))
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    stopping = asyncio.ensure_future(stopped.wait())
+    try:
+        await asyncio.wait({call, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not call.done():
+            await daemon.starter.cancel_all("interrupted")
+        return await call
+    finally:
+        stopping.cancel()
+        await daemon.stop(0.0)

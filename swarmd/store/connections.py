@@ -1,0 +1,37 @@
+"""Connections to the database, and what other layers call SQLite's own: they hand connections on, and speak no SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+Connection = sqlite3.Connection
+Row = sqlite3.Row
+StoreError = sqlite3.Error
+
+BUSY_SECONDS = 30.0
+
+
+def open_reading(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write. Raises sqlite3.OperationalError where the file may not be read."""
+    connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=BUSY_SECONDS,
+                                 isolation_level=None, check_same_thread=False)  # fmt: skip
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA query_only = 1")
+    return connection
+
+
+def open_writing(path: Path) -> sqlite3.Connection:
+    """The writing connection: WAL, full synchronous; created if missing (the caller has decided that it may be)."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    # Readers come and go (every CLI command): the WAL is checkpointed by this connection alone.
+    connection.execute("PRAGMA wal_autocheckpoint = 1000")
+    return connection
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
