@@ -26,7 +26,8 @@ def swarmd(*args: str, text: str | None = None) -> str:
 
 def items(*args: str) -> list[dict[str, Any]]:
     """What a reading command lists."""
-    return json.loads(swarmd(*args, "--json"))["items"]
+    listed: list[dict[str, Any]] = json.loads(swarmd(*args, "--json"))["items"]
+    return listed
 
 
 def keys_of(agent: str) -> dict[str, str]:

@@ -83,7 +83,10 @@ class _Merging:
     def merged(self) -> Merged:
         at = 0
         keys = keys_of(self._base)
-        hunks = [*_hunks(keys, keys_of(self._ours), own=True), *_hunks(keys, keys_of(self._theirs), own=False)]
+        hunks = [
+            *_hunks(keys, keys_of(self._ours), own=True),
+            *_hunks(keys, keys_of(self._theirs), own=False),
+        ]
         hunks.sort(key=lambda hunk: (hunk.low, hunk.high))
         groups = list(_groups(hunks))
         for group, following in zip(groups, [*groups[1:], []], strict=True):
@@ -100,7 +103,9 @@ class _Merging:
         if ours == base:
             self._out += theirs
             return
-        self._out += [mine if old == their else their for old, mine, their in zip(base, ours, theirs, strict=True)]
+        self._out += [
+            mine if old == their else their for old, mine, their in zip(base, ours, theirs, strict=True)
+        ]
 
     def _changed(self, low: int, high: int, group: list[_Hunk], following: list[_Hunk]) -> None:
         size = high - low
@@ -151,7 +156,9 @@ class _Merging:
 
     def _joined(self) -> bytes:
         """The lines, where a last line without an end that is no longer last is given one."""
-        end = b"\r\n" if sum(line.endswith(b"\r\n") for line in self._theirs) * 2 > len(self._theirs) else b"\n"
+        end = (
+            b"\r\n" if sum(line.endswith(b"\r\n") for line in self._theirs) * 2 > len(self._theirs) else b"\n"
+        )
         out = self._out
         open_ended = [at for at, line in enumerate(out[:-1]) if not line.endswith(b"\n")]
         for at in open_ended:

@@ -40,7 +40,7 @@ class Claiming:
         self.heartbeat = Heartbeat(daemon.clock)
         self.book = Book(trees.tree_of(daemon.reader), {})
 
-    async def fire(self, key: str) -> None:
+    def fire(self, key: str) -> None:
         """A schedule is due: its agents are claimed together with those of all that are due at this moment."""
         if not self._fired:
             asyncio.get_running_loop().call_soon(self._claim_fired)

@@ -6,7 +6,7 @@ overlap rule and no crontab text of the library's is used (its readings differ f
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -14,7 +14,7 @@ from apscheduler.triggers.base import BaseTrigger
 
 from swarmd.core.schedule import Schedule, next_slot
 
-Fire = Callable[[str], Awaitable[None]]
+Fire = Callable[[str], None]
 
 
 class _NextSlot(BaseTrigger):  # type: ignore[misc]
@@ -31,8 +31,7 @@ class _NextSlot(BaseTrigger):  # type: ignore[misc]
 
 
 class Scheduler:
-    """Calls `fire(key)` on the loop when the schedule of that key is due. It is a coroutine's function: the library gives
-    any other to a thread."""
+    """Calls `fire(key)` on the loop when the schedule of that key is due."""
 
     def __init__(self, fire: Fire, now: Callable[[], datetime]) -> None:
         self._fire = fire

@@ -175,8 +175,7 @@ class Starter:
         """End a running session and wait for it, or forget a waiting one; False when there is no such session."""
         running = self.running.get(id)
         if running is not None:
-            running.cancel_reason = reason
-            running.task.cancel()
+            _cancel(running, reason)
             await asyncio.wait([running.task])
             return True
         order = self._ready.get(id)
@@ -209,10 +208,15 @@ class Starter:
         is under way already, it takes the sessions' grace away."""
         tasks = {running.task for running in self.running.values()}
         for running in self.running.values():
-            running.cancel_reason = reason
-            running.task.cancel()
+            _cancel(running, reason)
         if tasks:
             await asyncio.wait(tasks, timeout=patience_seconds)
         if self._drops:
             await asyncio.wait(list(self._drops), timeout=patience_seconds)
         return sorted(self.running)
+
+
+def _cancel(running: Running, reason: str) -> None:
+    """Not at once: a task that is cancelled before its first step never takes one, also not to write its end."""
+    running.cancel_reason = reason
+    asyncio.get_running_loop().call_soon(running.task.cancel)

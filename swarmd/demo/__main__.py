@@ -20,6 +20,7 @@ EXTRA_SECONDS = 40
 """How much longer it goes on where something was not seen yet: a busy machine is slow, and no failure."""
 POLL_SECONDS = 1.0
 INTERRUPTED = 130
+PIPE_CLOSED = 141
 
 
 def main(args: list[str] | None = None) -> int:
@@ -42,6 +43,9 @@ def main(args: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         output.note("interrupted: the daemon is stopped")
         return INTERRUPTED
+    except BrokenPipeError:
+        output.close_quietly()
+        return PIPE_CLOSED
     except (SwarmdError, subprocess.TimeoutExpired) as error:
         output.block(str(error))
         return 1
@@ -109,7 +113,7 @@ def _acts(stage: Stage, teller: Teller, seconds: int) -> list[tuple[float, Calla
     """What a person does meanwhile, and when."""
 
     def log_line() -> None:
-        teller.say("write a line with an error into the log that logs reads", who="you")
+        teller.say("write a line with an error into the log that the agent logs reads", who="you")
         with stage.log_file.open("a") as file:
             file.write("error: the till is stuck\n")
 
@@ -123,7 +127,8 @@ def _acts(stage: Stage, teller: Teller, seconds: int) -> list[tuple[float, Calla
 
     def edit() -> None:
         teller.say(
-            "edit agents.d/disk.toml: it is in force from the next session on, and files sees it", who="you"
+            "edit agents.d/disk.toml: in force from its next session on, and the agent files sees it",
+            who="you",
         )
         file = stage.agents / "disk.toml"
         file.write_text(file.read_text().replace("How full the file systems are", "How full the disks are"))

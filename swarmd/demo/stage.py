@@ -141,7 +141,7 @@ class Stage:
 
 def _place() -> str | None:
     """Where scripts may be executed: a temporary folder may be mounted so that they may not."""
-    for folder in (tempfile.gettempdir(), str(Path.home()), str(Path.cwd())):
+    for folder in (tempfile.gettempdir(), os.path.expanduser("~"), str(Path.cwd())):
         if os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_NOEXEC:
             return folder
     return None

@@ -84,7 +84,7 @@ def why(view: View, args: Args) -> JSON:
     agent = view.agent(args)
     at = moment_text(args, "time")
     if at is None:
-        slots = queries.slots(view.connection, window(args, 20), agent=agent)
+        slots = queries.slots(view.connection, window(args, 20), agents=[agent])
     else:
         slots = queries.slots_around(view.connection, agent, at)
     definition = view.tree.agent(agent)
@@ -95,12 +95,17 @@ def why(view: View, args: Args) -> JSON:
         "items": [rows.slot_doc(row) for row in slots],
         "next_fire": None if fire is None else to_text(fire),
         "next_reason": _next_reason(view, agent, held, pauses),
-        "sessions": [
-            rows.session_doc(row, [])
-            for row in queries.sessions(view.connection, queries.Window(n=10), agent=agent)
-            if at is None and row["slot"] is None
-        ],
+        "sessions": [rows.session_doc(row, []) for row in _beside_slots(view, agent, at)],
     }
+
+
+def _beside_slots(view: View, agent: str, at: str | None) -> list[queries.Row]:
+    """The agent's last sessions that no slot started; with a moment, all that waited or ran then."""
+    if at is None:
+        last = queries.sessions(view.connection, queries.Window(n=30), agents=[agent])
+        return [row for row in last if row["slot"] is None][:10]
+    by_then = queries.sessions(view.connection, queries.Window(until=at, n=10), agents=[agent])
+    return [row for row in by_then if row["ended"] is None or row["ended"] >= at]
 
 
 def _next_reason(view: View, agent: str, held: Sequence[str], pauses: dict[str, queries.Row]) -> str:

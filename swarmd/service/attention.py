@@ -28,7 +28,7 @@ def found(view: View) -> list[dict[str, JSON]]:
         {**item, "acked": acks.get(item["id"]) == item["since"]}
         for item in _all(view) if item["agent"] is None or view.sees(item["agent"])
     ]  # fmt: skip
-    return sorted(rows, key=lambda item: (item["since"], item["id"]))[:SHOWN]
+    return sorted(rows, key=lambda item: (item["since"], item["id"]))
 
 
 def _all(view: View) -> Iterator[dict[str, Any]]:
@@ -42,10 +42,9 @@ def _all(view: View) -> Iterator[dict[str, Any]]:
                         row["text"], "mend the file; swarmd check shows every problem")  # fmt: skip
     for row in queries.raised(view.connection):
         yield _item(row["id"], row["kind"], row["agent"], row["since"], row["text"], row["next_step"])
-    for row in queries.reports(view.connection, queries.Window(n=SHOWN)):
-        if row["parent"] is None:
-            yield _item(f"report:{row['id']}", "report", row["agent"], row["at"], row["text"],
-                        f"swarmd attention ack report:{row['id']}")  # fmt: skip
+    for row in queries.reports(view.connection, queries.Window(n=SHOWN), to_operator=True):
+        yield _item(f"report:{row['id']}", "report", row["agent"], row["at"], row["text"],
+                    f"swarmd attention ack report:{row['id']}")  # fmt: skip
 
 
 def _item(id: str, kind: str, agent: str | None, since: str, text: str, next_step: str) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from swarmd.errors import BadInput, Failed, StoreUnusable
 from swarmd.places import Places
 from swarmd.service.caller import this_operator
 from swarmd.service.operator import utc_now
-from swarmd.store import holding, opening, queries
-from swarmd.store.audit import write
+from swarmd.store import audit, holding, opening, queries
 from swarmd.store.connections import Connection
 from swarmd.store.store import open_store
 
@@ -35,34 +33,28 @@ def restore(places: Places, file: Path) -> dict[str, object]:
     """Make a new state from a backup. It starts paused, so that a person looks before agents act on old knowledge."""
     if not file.is_file():
         raise BadInput(f"{file}: there is no such backup")
-    opening.check(file, thorough=True)
+    if opening.check(file, thorough=True) == 0:
+        raise BadInput(f"{file} is empty: it is no backup of swarmd")
     if places.state.exists() and any(places.state.iterdir()):
-        raise StoreUnusable(f"{places.state} is not empty; restore goes into a new state: give an empty one with --state DIR")
-    places.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _copy(file, places.state / opening.DATABASE)
-    operator = this_operator()
-    store = open_store(places.state, utc_now, operator=operator.name, thorough=True)
-    try:
-        def pause(connection: Connection) -> None:
-            now = utc_now()
-            holding.pause(connection, "all", reason=f"restored from {file.name}", by=operator.by, now=now)
-            holding.end_live(connection, "restored from a backup", now)
-            write(connection, at=now, by=operator.by, act="restore", target=file.name)
+        raise StoreUnusable(
+            f"{places.state} is not empty; restore goes into a new state: give an empty one with --state DIR"
+        )
+    by = this_operator()
 
-        store.writer.do(pause)
+    def prepare(connection: Connection) -> None:
+        now = utc_now()
+        holding.pause(connection, "all", reason=f"restored from {file.name}", by=by.by, now=now)
+        holding.end_live(connection, "restored from a backup", now)
+        audit.write(connection, at=now, by=by.by, act="restore", target=file.name)
+
+    try:
+        opening.put_restored(file, places.state, prepare)
+    except OSError as error:
+        raise Failed(f"{places.state} could not be written: {error.strerror or error}") from error
+    store = open_store(places.state, utc_now, operator=by.name, thorough=True)
+    try:
         for agent in queries.agents_with_memory(store.reader()):
             store.folders.settle(agent)
     finally:
         store.close()
     return {"state": str(places.state), "paused": True, "next_step": "look around, then swarmd resume all"}
-
-
-def _copy(source: Path, target: Path) -> None:
-    part = target.with_name(f".{target.name}.part")
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with source.open("rb") as reading, os.fdopen(fd, "wb") as writing:
-        while block := reading.read(2**20):
-            writing.write(block)
-        writing.flush()
-        os.fsync(writing.fileno())
-    part.rename(target)

@@ -54,7 +54,7 @@ def resume(service: Service, caller: Operator, args: Args) -> JSON:
 
     def work(connection: Connection) -> None:
         now = service.now()
-        holding.resume(connection, point)
+        holding.resume(connection, point, now)
         audit.write(connection, at=now, by=caller.by, act="resume", target=point)
 
     service.store.writer.do(work)

@@ -8,17 +8,18 @@ from typing import Any
 
 from swarmd.service import rows
 from swarmd.service.sessions_named import named
-from swarmd.service.view import JSON, Args, View, items, window
+from swarmd.service.view import JSON, Args, View, items, one_more, page, seen_agents, text, window
 from swarmd.store import queries
 
 
 def session_list(view: View, args: Args) -> JSON:
     """Sessions that the caller may see, newest first."""
     asked = window(args, 100)
-    agent = view.agent(args) if args.get("agent") else None
-    found = queries.sessions(view.connection, asked, agent=agent, outcome=args.get("outcome"))
-    return items(_documents(view, [row for row in found if view.sees(row["agent"])]), asked,
-                 found[-1]["id"] if found else None)  # fmt: skip
+    outcome = text(args, "outcome", required=False) or None
+    agents = seen_agents(view, view.agent(args) if args.get("agent") else None)
+    found = queries.sessions(view.connection, one_more(asked), agents=agents, outcome=outcome)
+    shown, rest = page(found, asked, lambda row: str(row["queued"]))
+    return items(_documents(view, shown), rest)
 
 
 def _documents(view: View, found: Sequence[queries.Row]) -> list[dict[str, JSON]]:
@@ -46,21 +47,21 @@ def session_log(view: View, args: Args) -> JSON:
 def session_trace(view: View, args: Args) -> JSON:
     """What a session wrote, and which later sessions were shown it."""
     row = named(view, args.get("session"))
-    wrote = [c for c in queries.changes(view.connection, [row["id"]])[row["id"]] if c["effect"]]
-    marks = [(c, trace) for c in wrote for trace in json.loads(c["effect"])]
+    wrote = [c for c in queries.changes(view.connection, [row["id"]])[row["id"]] if c["verdict"] == "done"]
+    marks = [(c, trace) for c in wrote for trace in json.loads(c["effect"] or "[]")]
     later = queries.shown_to(view.connection, row["id"])
     return {
         "session": row["id"], "agent": row["agent"],
         "items": [
             {"act": change["act"], "target": change["target"],
-             "shown_to": [{"session": id, "agent": agent} for id, agent, base in later if _had(row["id"], trace, agent, base)]}
+             "shown_to": [{"session": id, "agent": agent} for id, agent, base in later if _had(trace, agent, base)]}
             for change, trace in marks
         ],
         "next": None,
     }  # fmt: skip
 
 
-def _had(session: int, trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
+def _had(trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
     """Whether what a session was shown has this: the very key version, the handoff, the memory from that revision on."""
     if "key" in trace:
         return trace["key"] in base["keys"]
@@ -69,35 +70,31 @@ def _had(session: int, trace: dict[str, Any], agent: str, base: dict[str, Any]) 
     if "memory" in trace:
         owner, path, rev = trace["memory"]
         return bool(owner == agent and base["memory"].get(path, 0) >= rev)
-    return trace.get("report_id") in base["reports"]
+    return trace.get("report") in base["reports"]
 
 
 def log(view: View, args: Args) -> JSON:
     """One row a slot that did not start, a session, and an operator's act, newest first."""
     asked = window(args, 200)
     agent = view.agent(args) if args.get("agent") else None
-    found: list[tuple[str, dict[str, JSON]]] = []
-    sessions = [r for r in queries.sessions(view.connection, asked, agent=agent) if view.sees(r["agent"])]
-    for doc in _documents(view, sessions):
-        at = doc["ended"] or doc["started"] or doc["queued"]
-        found.append((at, {"at": at, "kind": "session", "agent": doc["agent"], "session": doc["id"],
-                           "what": doc["outcome"] or doc["state"], "reason": doc["reason"], "by": doc["by"],
-                           "trigger": doc["trigger"], "slot": doc["slot"], "changes": doc["changes"],
-                           "tokens_in": doc["tokens_in"], "tokens_out": doc["tokens_out"], "usd": doc["usd"]}))  # fmt: skip
-    for row in queries.slots(view.connection, asked, agent=agent):
-        if row["decision"] != "started" and view.sees(row["agent"]):
-            found.append(
-                (row["at"], {"kind": "slot", "what": row["decision"], "by": "schedule", **rows.slot_doc(row)})
-            )
+    agents, more = seen_agents(view, agent), one_more(asked)
+    found = [_session_line(doc) for doc in _documents(view, queries.sessions(view.connection, more, agents=agents))]
+    for row in queries.slots(view.connection, more, agents=agents, unstarted=True):
+        found.append({"kind": "slot", "what": row["decision"], "by": "schedule", **rows.slot_doc(row)})
     if view.actor.agent is None:
-        for row in queries.operator_acts(view.connection, asked, agent):
-            detail = json.loads(row["detail"])
-            found.append((row["at"], {"at": row["at"], "kind": "act", "agent": None, "what": row["act"],
-                                      "target": row["target"], "by": row["by"], "detail": detail,
-                                      "changes": [{"act": c[0], "target": c[1], "verdict": c[2]}
-                                                  for c in detail.get("changes", ())]}))  # fmt: skip
-    found.sort(key=lambda pair: pair[0], reverse=True)
-    return {
-        "items": [row for _, row in found[: asked.n]],
-        "next": found[asked.n][0] if len(found) > asked.n else None,
-    }
+        found += [_act_line(row) for row in queries.operator_acts(view.connection, more, agent)]
+    found.sort(key=lambda line: str(line["at"]), reverse=True)
+    return items(*page(found, asked, lambda line: str(line["at"])))
+
+
+def _session_line(doc: dict[str, JSON]) -> dict[str, JSON]:
+    same = ("agent", "reason", "by", "trigger", "slot", "changes", "tokens_in", "tokens_out", "usd")
+    return {"at": doc["ended"] or doc["started"] or doc["queued"], "kind": "session", "session": doc["id"],
+            "what": doc["outcome"] or doc["state"], **{name: doc[name] for name in same}}  # fmt: skip
+
+
+def _act_line(row: queries.Row) -> dict[str, JSON]:
+    detail = json.loads(row["detail"])
+    changes = [{"act": act, "target": target, "verdict": verdict} for act, target, verdict in detail.get("changes", ())]
+    return {"at": row["at"], "kind": "act", "agent": None, "what": row["act"], "target": row["target"], "by": row["by"],
+            "detail": detail, "changes": changes}  # fmt: skip

@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from swarmd.core.documents import handoff_doc, key_doc
+from swarmd.core.instants import maybe_instant
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.rows import report_doc
-from swarmd.service.view import JSON, Args, View, items, number, text, window
+from swarmd.service.view import JSON, Args, View, items, number, one_more, page, seen_agents, text, window
 from swarmd.store import queries
 
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff
+    from swarmd.store.queries import Window
+
+LOOKED_AT = 20_000
+"""Of how many handoffs, newest first, an agent's list is made."""
 
 
 def ctx_list(view: View, args: Args) -> JSON:
@@ -45,18 +50,32 @@ def handoff_list(view: View, args: Args) -> JSON:
     status, asked = args.get("status"), window(args)
     if status is not None and status not in list(Status):
         raise BadInput(f"status: {status!r:.40} is none of {', '.join(Status)}")
-    receiver, sender = args.get("to"), args.get("from")
-    # An operator sees every row, so that no more than were asked for need be read.
-    limit = (
-        asked.n + 1 if view.actor.agent is None and asked.since is None and asked.until is None else 100_000
-    )
-    found = list(view.world.handoffs(
-        receiver=receiver, sender=sender, statuses=None if status is None else [status], limit=limit
-    ))  # fmt: skip
-    rows = [handoff_doc(h) for h in found if view.handoff_refusal(h) is None]
-    kept = [r for r in rows if (asked.since is None or r["created"] >= asked.since)
-            and (asked.until is None or r["created"] < asked.until)]  # fmt: skip
-    return {"items": kept[: asked.n], "next": kept[asked.n]["id"] if len(kept) > asked.n else None}
+    receiver, sender = (text(args, name, required=False) or None for name in ("to", "from"))
+    if view.actor.agent is None:
+        found = _all_handoffs(view, one_more(asked), receiver, sender, status)
+    else:
+        found = _seen_handoffs(view, asked, receiver, sender, status)
+    return items(*page([handoff_doc(h) for h in found], asked, lambda row: str(row["created"])))
+
+
+def _all_handoffs(
+    view: View, asked: Window, receiver: str | None, sender: str | None, status: str | None
+) -> list[Handoff]:
+    """An operator sees every row, so that no more than were asked for need be read."""
+    ids = queries.handoffs(view.connection, asked, receiver=receiver, sender=sender, status=status)
+    return [handoff for id in ids if (handoff := view.world.handoff(id)) is not None]
+
+
+def _seen_handoffs(
+    view: View, asked: Window, receiver: str | None, sender: str | None, status: str | None
+) -> list[Handoff]:
+    """What an agent may see, with what its session has staged."""
+    statuses = None if status is None else [status]
+    found = view.world.handoffs(receiver=receiver, sender=sender, statuses=statuses, limit=LOOKED_AT)
+    seen = [handoff for handoff in found if view.handoff_refusal(handoff) is None]
+    since, until = maybe_instant(asked.since), maybe_instant(asked.until)
+    kept = [h for h in seen if (since is None or h.created >= since) and (until is None or h.created < until)]
+    return sorted(kept, key=lambda handoff: (handoff.created, handoff.id), reverse=True)
 
 
 def handoff_show(view: View, args: Args) -> JSON:
@@ -78,8 +97,9 @@ def _handoff(view: View, id: int) -> Handoff:
 def report_list(view: View, args: Args) -> JSON:
     """Reports of the agents that the caller may see, newest first."""
     asked = window(args)
-    agent = args.get("from")
+    agent = text(args, "from", required=False) or None
     if agent is not None:
         view.must_see(agent)
-    rows = [r for r in queries.reports(view.connection, asked, agent=agent) if view.sees(r["agent"])]
-    return items([report_doc(r) for r in rows], asked, rows[-1]["id"] if rows else None)
+    found = queries.reports(view.connection, one_more(asked), agents=seen_agents(view, agent))
+    shown, rest = page(found, asked, lambda row: str(row["at"]))
+    return items([report_doc(row) for row in shown], rest)

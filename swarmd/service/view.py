@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.instants import from_text, to_text
@@ -142,6 +142,27 @@ def number(args: Args, name: str) -> int:
     return value
 
 
-def items(rows: list[Any], asked: Window | None = None, more: Any = None) -> dict[str, JSON]:
-    """A list document; `next` tells that there is more than was asked for."""
-    return {"items": rows, "next": more if asked is not None and len(rows) >= asked.n else None}
+def seen_agents(view: View, agent: str | None) -> list[str] | None:
+    """Of whom a list may tell: the one that was asked for, or all that the caller may see (None: everybody)."""
+    if agent is not None:
+        return [agent]
+    own = view.actor.agent
+    return None if own is None else [own, *view.tree.below(own)]
+
+
+def one_more(asked: Window) -> Window:
+    """What to read for `page`."""
+    return replace(asked, n=asked.n + 1)
+
+
+def page(rows: list[Any], asked: Window, time: Callable[[Any], str]) -> tuple[list[Any], str | None]:
+    """The first of the rows (newest first), as many as were asked for, and the `until` that shows the rest."""
+    if len(rows) <= asked.n:
+        return rows, None
+    # `until` is exclusive, so it lies just after the newest that is left out; what has the same time may come twice.
+    return rows[: asked.n], to_text(from_text(time(rows[asked.n])) + timedelta(microseconds=1))
+
+
+def items(rows: list[Any], next: str | None = None) -> dict[str, JSON]:
+    """A list document; `next`: the `until` with which to ask for what is not in it, or None where all is."""
+    return {"items": rows, "next": next}

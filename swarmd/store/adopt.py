@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from swarmd.core.ancestry import Known, base_of, removed_lines
 from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, tree_problems
@@ -12,7 +13,7 @@ from swarmd.core.merge import Merged, merge
 from swarmd.core.staging import Conflict
 from swarmd.core.world import Document, agent_of
 from swarmd.errors import Busy
-from swarmd.store import documents, marks
+from swarmd.store import audit, documents, marks
 from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
 from swarmd.store.marks import Mark
 from swarmd.store.shelf import Shelf
@@ -23,6 +24,8 @@ BASES = 8
 GONE_SECONDS = 0.3
 """A name is asked for again before its absence counts: editors rename a file away before they write it anew."""
 TRIES = 10
+REMOVED_LINES, REMOVED_CHARACTERS = 20, 200
+"""How much of what an edit took from an agent the audit quotes; the revisions have all of it."""
 
 
 class HeadMoved(Busy):
@@ -157,7 +160,9 @@ def look_at(folder: Folder, known: Mapping[str, Mark], shelf: Shelf) -> Look:
     here = _look_at_files(folder, listing, known, look)
     missing = [path for path, mark in known.items() if mark.seen_hash is not None and path not in here]
     if listing.whole:
-        _look_at_missing(folder, listing, [path for path in missing if not _within(path, listing.unfit)], look, shelf)
+        _look_at_missing(
+            folder, listing, [path for path in missing if not _within(path, listing.unfit)], look, shelf
+        )
     _refuse_edits(look, known)
     return look
 
@@ -247,12 +252,16 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
         document = Document(agent=agent, path=path, rev=head.rev + 1, data=None, at=shelf.clock(), by=by)
         documents.add_revision(connection, document, head.rev, "adopt")
         marks.seen(connection, agent, path, document.rev, None)
-        return Adopted(agent=agent, path=path, rev=document.rev, head=document.rev, by=by, deleted=True)
+        adopted = Adopted(agent=agent, path=path, rev=document.rev, head=document.rev, by=by, deleted=True)
+        _audit(connection, adopted, document.at)
+        return adopted
 
     return shelf.writer.do(work)
 
 
-def take(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None, swapped: Mark | None) -> Adopted | None:
+def take(
+    shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None, swapped: Mark | None
+) -> Adopted | None:
     """Make a person's text a revision, and merge it with the head.
 
     `seen` tells what the file held before; `swapped`: the text came out of this swap, and the file holds what was
@@ -268,7 +277,12 @@ def take(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None, swa
 
 
 def _apply(
-    connection: sqlite3.Connection, agent: str, path: str, file: File, plan: _Plan | None, swapped: Mark | None
+    connection: sqlite3.Connection,
+    agent: str,
+    path: str,
+    file: File,
+    plan: _Plan | None,
+    swapped: Mark | None,
 ) -> Adopted | None:
     mark = marks.mark(connection, agent, path)
     rev = mark.rev if mark is not None else 0
@@ -276,11 +290,14 @@ def _apply(
         if rev != plan.over:
             raise HeadMoved
         for document, parent in plan.documents:
-            documents.add_revision(connection, document, parent, "adopt" if document.rev == plan.adopted.rev else "merge")
+            documents.add_revision(
+                connection, document, parent, "adopt" if document.rev == plan.adopted.rev else "merge"
+            )
         at = plan.documents[0][0].at
         for conflict in plan.conflicts:
             session = documents.session_of(plan.conflicts_by)
             documents.add_conflict(connection, agent, conflict, session, plan.conflicts_by, at)
+        _audit(connection, plan.adopted, at)
         rev = plan.adopted.rev
     elif mark is None or mark.hash != file.digest:
         raise HeadMoved
@@ -289,6 +306,18 @@ def _apply(
     else:
         marks.seen(connection, agent, path, rev, file.digest)
     return plan.adopted if plan is not None else None
+
+
+def _audit(connection: sqlite3.Connection, adopted: Adopted, at: datetime) -> None:
+    detail: dict[str, object] = {"rev": adopted.rev, "head": adopted.head}
+    if adopted.deleted:
+        detail["deleted"] = True
+    if adopted.conflicts:
+        detail["conflicts"] = adopted.conflicts
+    if adopted.removed:
+        detail["removed"] = [line[:REMOVED_CHARACTERS] for line in adopted.removed[:REMOVED_LINES]]
+    target = f"{adopted.agent}:{adopted.path}"
+    audit.write(connection, at=at, by=adopted.by, act="memory_adopt", target=target, detail=detail)
 
 
 def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) -> _Plan | None:
@@ -308,7 +337,8 @@ def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) ->
         second = Document(agent=agent, path=path, rev=over + 2, data=merged.data, at=at, by=by)
         revisions.append((second, over + 1))
     conflicts = tuple(
-        Conflict(path=path, line=piece.line, ours=piece.ours, theirs=piece.theirs) for piece in merged.conflicts
+        Conflict(path=path, line=piece.line, ours=piece.ours, theirs=piece.theirs)
+        for piece in merged.conflicts
     )
     adopted = Adopted(
         agent=agent, path=path, rev=over + 1, head=revisions[-1][0].rev, by=by, conflicts=len(conflicts),
@@ -331,7 +361,9 @@ def _ancestors(
     connection: sqlite3.Connection, agent: str, path: str, seen: Mark | None
 ) -> tuple[Document | None, Known | None, list[Known]]:
     head = documents.head(connection, agent, path)
-    last = [Known(rev=rev, data=data) for rev, data in documents.last_revisions(connection, agent, path, BASES)]
+    last = [
+        Known(rev=rev, data=data) for rev, data in documents.last_revisions(connection, agent, path, BASES)
+    ]
     known = None
     if seen is not None and seen.seen_hash is not None:
         row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (seen.seen_hash,)).fetchone()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,20 +56,23 @@ def commit(
     act: str = "commit",
     target: str = "",
     part: int = 0,
+    always_told: bool = False,
 ) -> Committed:
     """Judge `changes` one after another on the rows as they are, and write all of them or, where authority is
     lacking for any, none. The caller's savepoint makes it all or nothing; the audit row is part of it.
 
-    `asked` as in core.judge; `part` numbers a session's checkpoints.
+    `asked` as in core.judge; `part` numbers a session's checkpoints. `always_told`: the audit has a row also where
+    nothing came of it.
     """
     world = SqlWorld(connection, now)
     folded = fold(actor, changes, world, asked=asked)
     if folded.refusals:
         return Committed(folded=folded, memory_of=frozenset())
-    write_effects(connection, folded.effects, actor, now)
+    reports = write_effects(connection, folded.effects, actor, now)
     if actor.session is not None:
-        record(connection, actor.session, part, changes, folded.verdicts)
-    if folded.effects or actor.session is not None:
+        record(connection, actor.session, part, changes, folded.verdicts, reports=reports)
+    operators = actor.by.startswith("operator:")
+    if folded.effects or always_told or not (operators or actor.session is None):
         detail = {
             "changes": [
                 [act_of(change), target_of(change), verdict.decision]
@@ -77,23 +80,26 @@ def commit(
             ]
         }
         audit.write(
-            connection, at=now, by=actor.by, act=act, target=target, detail=detail, session=actor.session
-        )
+            connection, at=now, by=actor.by, act=act, target=target, detail=detail,
+            # What an operator does with a session's draft is the operator's act, and stands in the log as such.
+            session=None if operators else actor.session,
+        )  # fmt: skip
     owners = {e.document.agent for e in folded.effects if isinstance(e, MemoryWritten)}
     return Committed(folded=folded, memory_of=frozenset(owners))
 
 
 def write_effects(
     connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime
-) -> None:
-    """Write the rows that the rules have decided on."""
+) -> list[int]:
+    """Write the rows that the rules have decided on; the numbers of the reports, in order."""
     at = to_text(now)
+    reports: list[int] = []
     for effect in effects:
         match effect:
             case KeyWritten():
                 _write_key(connection, effect)
             case HandoffWritten():
-                write_handoff(connection, effect.handoff, at)
+                write_handoff(connection, effect.handoff, at, created=effect.created)
                 if effect.entry is not None:
                     entry = effect.entry
                     connection.execute(
@@ -104,10 +110,12 @@ def write_effects(
             case MemoryWritten():
                 write_revision(connection, effect, actor.session)
             case Reported():
-                connection.execute(
+                cursor = connection.execute(
                     "INSERT INTO reports (agent, parent, text, at, session, by) VALUES (?,?,?,?,?,?)",
                     (effect.agent, effect.parent, effect.text, at, actor.session, actor.by),
                 )
+                reports.append(int(cursor.lastrowid or 0))
+    return reports
 
 
 def _write_key(connection: sqlite3.Connection, effect: KeyWritten) -> None:
@@ -129,8 +137,11 @@ def record(
     verdicts: Sequence[Verdict],
     *,
     verdict_of: Callable[[Verdict], str] = lambda v: v.decision,
+    reports: Sequence[int] | None = None,
 ) -> None:
-    """Keep each change of a session with its verdict, for `session show`, trace and revert."""
+    """Keep each change of a session with its verdict, for `session show`, trace and revert. `reports`: the numbers of
+    those that were made; None: nothing was written."""
+    numbers = None if reports is None else iter(reports)
     start = connection.execute(
         "SELECT coalesce(max(seq), 0) FROM changes WHERE session = ?", (session,)
     ).fetchone()[0]
@@ -139,7 +150,7 @@ def record(
         "VALUES (?,?,?,?,?,?,?,?,?,?)",
         [
             (session, start + n, part, act_of(change), target_of(change), verdict.before, _after(change, verdict),
-             verdict_of(verdict), verdict.reason, json.dumps(_traces(change, verdict), ensure_ascii=False))
+             verdict_of(verdict), verdict.reason, json.dumps([] if numbers is None else _traces(verdict, numbers)))
             for n, (change, verdict) in enumerate(zip(changes, verdicts, strict=True), 1)
         ],
     )  # fmt: skip
@@ -152,7 +163,7 @@ def _after(change: Change, verdict: Verdict) -> str | None:
     return raw.get("value") or raw.get("text")
 
 
-def _traces(change: Change, verdict: Verdict) -> list[dict[str, Any]]:
+def _traces(verdict: Verdict, reports: Iterator[int]) -> list[dict[str, Any]]:
     """What a change has written, as the versions and numbers by which later readers can be found."""
     found: list[dict[str, Any]] = []
     for effect in verdict.effects:
@@ -165,7 +176,7 @@ def _traces(change: Change, verdict: Verdict) -> list[dict[str, Any]]:
                 if effect.document.rev != effect.parent:  # else only conflicts came of it
                     found.append({"memory": [effect.document.agent, effect.document.path, effect.document.rev]})
             case Reported():
-                found.append({"report": effect.text})
+                found.append({"report": next(reports)})
     return found
 
 

@@ -41,6 +41,8 @@ class Writer:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._waiting: queue.SimpleQueue[_Wish | None] = queue.SimpleQueue()
+        self._closing = threading.Lock()
+        self._closed = False
         self.broken: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name="swarmd-writer", daemon=True)
         self._thread.start()
@@ -50,7 +52,10 @@ class Writer:
         wish = _Wish(work=work, future=Future(), durable=durable)
         if self.broken is not None:
             raise OutcomeUnknown(f"the store stopped after an I/O error: {self.broken}; restart the daemon")
-        self._waiting.put(wish)
+        with self._closing:
+            if self._closed:
+                raise StoreUnusable("the store is closed; nothing was written")
+            self._waiting.put(wish)
         return wish.future
 
     def do(self, work: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
@@ -62,7 +67,9 @@ class Writer:
         return await asyncio.shield(asyncio.wrap_future(self.submit(work, durable=durable)))
 
     def close(self) -> None:
-        """Finish what waits, then close the connection."""
+        """Finish what waits, then close the connection. What is asked for after that is refused."""
+        with self._closing:
+            self._closed = True
         self._waiting.put(None)
         self._thread.join()
         self._connection.close()
@@ -101,8 +108,9 @@ class Writer:
             batch.append(wish)
         return batch, False
 
-    def _transact(self, batch: list[_Wish]) -> None:
+    def _transact(self, wishes: list[_Wish]) -> None:
         connection = self._connection
+        batch = [wish for wish in wishes if wish.future.running() or wish.future.set_running_or_notify_cancel()]
         try:
             durable = any(wish.durable for wish in batch)
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -116,8 +124,11 @@ class Writer:
             done.append((wish, value, fault))
             if fault is not None and not connection.in_transaction:
                 # SQLite itself has rolled the whole transaction back (a full disk, an I/O error): what the others
-                # did is gone too, and what came after would stand outside any transaction.
-                self._fail(batch, fault)
+                # did is gone too, and what came after would stand outside any transaction. Each goes by itself.
+                wish.future.set_exception(fault)
+                for other in batch:
+                    if other is not wish:
+                        self._transact([other])
                 return
         try:
             connection.execute("COMMIT")
@@ -145,7 +156,7 @@ class Writer:
 
     def _after_failed_commit(self, batch: list[_Wish], error: sqlite3.Error) -> None:
         """A full disk and a busy file roll back cleanly; after an I/O error nobody knows what was written."""
-        clean = error.sqlite_errorcode in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)
+        clean = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         if clean:
@@ -162,7 +173,8 @@ class Writer:
 
 
 def _plain(error: sqlite3.Error) -> BaseException:
-    code = getattr(error, "sqlite_errorcode", None)
+    """The error in words for users; one that no user can cause stays what it is."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the finer code, as of which I/O it was
     if code == sqlite3.SQLITE_FULL:
         return Failed(
             "the disk that holds the store is full; nothing was written: free some space and try again"
@@ -175,4 +187,6 @@ def _plain(error: sqlite3.Error) -> BaseException:
         return StoreUnusable(
             f"the store is damaged ({error}); stop, keep a copy, and restore a backup: swarmd restore"
         )
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreUnusable(f"the store cannot be written ({error}); nothing was: see swarmd doctor")
     return error

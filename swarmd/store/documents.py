@@ -74,7 +74,9 @@ def add_revision(connection: sqlite3.Connection, document: Document, parent: int
     hash_ = None
     if data is not None:
         hash_ = digest(data)
-        connection.execute("INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", (hash_, data))
+        connection.execute(
+            "INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", (hash_, data)
+        )
     connection.execute(
         "INSERT INTO revisions (agent, path, rev, parent, hash, size, at, by, how) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (document.agent, document.path, document.rev, parent, hash_, len(data or b""), to_text(document.at),
@@ -110,7 +112,9 @@ def session_of(by: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def last_revisions(connection: sqlite3.Connection, agent: str, path: str, count: int) -> list[tuple[int, bytes]]:
+def last_revisions(
+    connection: sqlite3.Connection, agent: str, path: str, count: int
+) -> list[tuple[int, bytes]]:
     """The newest revisions that hold a text, newest first."""
     rows = connection.execute(
         "SELECT r.rev, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ?"

@@ -205,9 +205,8 @@ class Folder:
                     os.rmdir(self._root / self._agent / name)
 
     def _prune(self, path: str) -> None:
-        while "/" in path:
-            path = path.rpartition("/")[0]
-            if not self.remove_empty_folder(path):
+        for folder in _folders_of(path):
+            if not self.remove_empty_folder(folder):
                 return
 
     def leftovers(self) -> list[str]:
@@ -327,6 +326,10 @@ def _aside(path: str, name: str) -> str:
 def _with_folders(paths: Iterable[str]) -> Iterator[str]:
     for path in paths:
         yield path
-        while "/" in path:
-            path = path.rpartition("/")[0]
-            yield path
+        yield from _folders_of(path)
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    """The folders that a path leads through, the innermost first."""
+    parts = path.split("/")
+    return ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))

@@ -6,6 +6,7 @@ import sqlite3
 from datetime import datetime
 
 from swarmd.core.instants import to_text
+from swarmd.store import meta
 
 
 def pause(connection: sqlite3.Connection, point: str, *, reason: str, by: str, now: datetime) -> None:
@@ -16,9 +17,15 @@ def pause(connection: sqlite3.Connection, point: str, *, reason: str, by: str, n
     )
 
 
-def resume(connection: sqlite3.Connection, point: str) -> None:
-    """Lift the pause that was set at this very point, if there is one."""
+def resume(connection: sqlite3.Connection, point: str, now: datetime) -> None:
+    """Lift the pause that was set at this very point, if there is one. Its failures are counted anew from here."""
     connection.execute("DELETE FROM pauses WHERE agent = ?", (point,))
+    meta.put(connection, resumed_key(point), to_text(now))
+
+
+def resumed_key(point: str) -> str:
+    """Where the store keeps when this point was resumed last."""
+    return f"resumed:{point}"
 
 
 def acknowledge(connection: sqlite3.Connection, id: str, *, since: str, by: str, now: datetime) -> None:
@@ -40,7 +47,7 @@ def end_live(connection: sqlite3.Connection, reason: str, now: datetime) -> None
         "WHERE state != 'ended'",
         (reason, to_text(now)),
     )
-    # The memory files are not there yet: every head is published anew.
+    # The memory files are not there yet: every head is published anew. (Read from the store, so never as gone.)
     connection.execute("DELETE FROM published")
     connection.execute("DELETE FROM pending")
     connection.execute(

@@ -119,7 +119,10 @@ def targets(connection: sqlite3.Connection, agent: str) -> list[Target]:
 
 def agents_to_publish(connection: sqlite3.Connection) -> list[str]:
     """The agents with a swap to do."""
-    return [row[0] for row in connection.execute("SELECT DISTINCT agent FROM pending WHERE phase = 'todo' ORDER BY 1")]
+    return [
+        row[0]
+        for row in connection.execute("SELECT DISTINCT agent FROM pending WHERE phase = 'todo' ORDER BY 1")
+    ]
 
 
 def agents_with_memory(connection: sqlite3.Connection) -> list[str]:
@@ -134,11 +137,17 @@ def done_swaps(connection: sqlite3.Connection) -> list[int]:
 
 def forget_swaps(connection: sqlite3.Connection, swaps: Iterable[int]) -> None:
     """These are on the disk: nothing is pending for them, unless the file has moved on."""
-    connection.executemany("DELETE FROM pending WHERE swap = ? AND phase = 'done'", [(swap,) for swap in swaps])
+    connection.executemany(
+        "DELETE FROM pending WHERE swap = ? AND phase = 'done'", [(swap,) for swap in swaps]
+    )
 
 
 def raise_problems(
-    connection: sqlite3.Connection, prefix: str, agent: str | None, problems: Mapping[str, str], clock: Callable[[], datetime]
+    connection: sqlite3.Connection,
+    prefix: str,
+    agent: str | None,
+    problems: Mapping[str, str],
+    clock: Callable[[], datetime],
 ) -> None:
     """Make the attention items whose id starts with `prefix` these (rest of the id to sentence): new, kept or cured."""
     wanted = {prefix + name: text for name, text in problems.items()}
@@ -151,7 +160,13 @@ def raise_problems(
         connection.execute(
             "INSERT INTO raised (id, kind, agent, since, text, next_step) VALUES (?, 'memory', ?, ?, ?, ?)"
             " ON CONFLICT (id) DO UPDATE SET text = excluded.text",
-            (id_, agent, to_text(clock()), text, "put it right in the memory folder; the item then closes by itself"),
+            (
+                id_,
+                agent,
+                to_text(clock()),
+                text,
+                "put it right in the memory folder; the item then closes by itself",
+            ),
         )
 
 

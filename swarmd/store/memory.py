@@ -58,7 +58,7 @@ class MemoryFolders:
             return adopt(self._shelf, agent)
 
     def publish(self, agent: str) -> list[Adopted]:
-        """Bring the files to the heads as far as nobody comes in between; the answer: what was saved at that instant."""
+        """Bring the files to the heads unless a person comes in between; the answer: what was saved at that instant."""
         self.recover()
         with self._alone(agent):
             return publish(self._shelf, agent)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sqlite3
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from swarmd.errors import NotFound, StoreUnusable
+from swarmd.errors import Failed, NotFound, StoreUnusable
 from swarmd.store import meta
 from swarmd.store.connections import open_reading, open_writing
 from swarmd.store.schema import MIGRATIONS, VERSION
@@ -17,6 +18,8 @@ from swarmd.store.schema import MIGRATIONS, VERSION
 DATABASE = "swarmd.db"
 STATE_SIGNS = ("memory", "sessions", "operator.key")
 """What a state folder holds beside its database: a database missing there is damage, never a fresh start."""
+PROBE_SECONDS = 0.2
+"""How long a lock is tried for at least: others look whether it is held, each for an instant."""
 
 
 class Lock:
@@ -30,7 +33,7 @@ class Lock:
     def acquire(self, *, wait_seconds: float = 0.0, give_up: Callable[[], bool] = lambda: False) -> bool:
         """Take the lock, trying for `wait_seconds` or until `give_up` says so; False when another has it."""
         fd = os.open(self._state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        deadline = time.monotonic() + wait_seconds
+        deadline = time.monotonic() + max(wait_seconds, PROBE_SECONDS)
         while True:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,13 +55,19 @@ class Lock:
 
 def is_locked(state: Path) -> bool:
     """Whether some process has the right to write this state now."""
-    probe = Lock(state)
     try:
-        free = probe.acquire()
+        fd = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return False
-    probe.release()
-    return not free
+    try:
+        # Shared, so that two that look do not see each other.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(fd)
 
 
 def make_state(state: Path) -> None:
@@ -84,20 +93,27 @@ def connect_writing(state: Path, *, thorough: bool = False) -> sqlite3.Connectio
     database; nothing is changed then.
     """
     path = state / DATABASE
-    fresh = not path.exists() or check(path, thorough=thorough) == 0
-    if fresh and any((state / sign).exists() for sign in STATE_SIGNS):
+    missing = not path.exists()
+    fresh = missing or check(path, thorough=thorough) == 0
+    signs = (*STATE_SIGNS, f"{DATABASE}-wal") if missing else STATE_SIGNS
+    if fresh and any((state / sign).exists() for sign in signs):
         raise StoreUnusable(
             f"{path} is missing beside other state; it is not made anew: put it back, or restore a backup into an "
             f"empty state folder with swarmd --state DIR restore FILE"
         )
     old_mask = os.umask(0o077)
+    connection: sqlite3.Connection | None = None
     try:
         connection = open_writing(path)
         migrate(connection, path)
         # After the database: a start that was killed half way leaves no sign of a state without one.
         make_state(state)
-    except sqlite3.Error as error:
-        raise StoreUnusable(f"{path} cannot be opened for writing: {error}; see swarmd doctor") from error
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.Error | OSError):
+            raise unusable(path, error) from error
+        raise
     finally:
         os.umask(old_mask)
     return connection
@@ -110,12 +126,15 @@ def check(path: Path, *, thorough: bool) -> int:
         connection = sqlite3.connect(path, timeout=30.0, isolation_level=None)
         try:
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+            # The migrations' own table comes first: a start may have been killed right after it.
+            tables = connection.execute(
+                "SELECT count(*) FROM sqlite_schema WHERE tbl_name != '_sqlite_migrations'"
+            ).fetchone()[0]
             wrong = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if thorough else "ok"
         finally:
             connection.close()
     except sqlite3.Error as error:
-        raise damaged(path, str(error)) from error
+        raise unusable(path, error) from error
     if wrong != "ok":
         raise damaged(path, wrong.splitlines()[0])
     if version > VERSION:
@@ -126,6 +145,20 @@ def check(path: Path, *, thorough: bool) -> int:
     if version == 0 and tables:
         raise damaged(path, "it is not a store of swarmd, or was cut off")
     return version
+
+
+def unusable(path: Path, error: sqlite3.Error | OSError) -> StoreUnusable:
+    """Why the store cannot be used: damage only where it is damage."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if isinstance(error, OSError):
+        return StoreUnusable(f"{error.filename or path}: {error.strerror or error}; see swarmd doctor")
+    if code is None or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return damaged(path, str(error))
+    if code & 0xFF == sqlite3.SQLITE_FULL:
+        return StoreUnusable(f"{path} cannot be opened: the disk is full; free some space and try again")
+    if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnusable(f"{path} is held by another program; close it and try again")
+    return StoreUnusable(f"{path} cannot be opened: {error}; see swarmd doctor")
 
 
 def damaged(path: Path, why: str) -> StoreUnusable:
@@ -139,10 +172,19 @@ def damaged(path: Path, why: str) -> StoreUnusable:
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the store to VERSION, each step in its own transaction, after a copy was kept (`before-VERSION.db`)."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version == VERSION:
-        return
-    if version:
-        keep_copy(connection, path.with_name(f"before-{VERSION}.db"))
+    if version != VERSION:
+        if version:
+            _keep_before(connection, version, path.with_name(f"before-{VERSION}.db"))
+        _migrate(connection)
+    # Asked for each time: the start that made the tables may have been killed before this.
+    if meta.get(connection, "store_id") is None:
+        connection.execute("BEGIN IMMEDIATE")
+        meta.put(connection, "store_id", os.urandom(16).hex())
+        meta.put(connection, "fence", os.urandom(16).hex())
+        connection.execute("COMMIT")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
     # Imported here: it costs more than a whole reading command, and is needed once a release.
     from sqlite_utils import Database
     from sqlite_utils.migrations import Migrations
@@ -151,11 +193,6 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     for number, (name, sql) in enumerate(MIGRATIONS, 1):
         migrations(name=name)(_step(number, sql))
     migrations.apply(Database(connection, execute_plugins=False))
-    if meta.get(connection, "store_id") is None:
-        connection.execute("BEGIN IMMEDIATE")
-        meta.put(connection, "store_id", os.urandom(16).hex())
-        meta.put(connection, "fence", os.urandom(16).hex())
-        connection.execute("COMMIT")
 
 
 def _step(number: int, sql: str) -> Callable[..., None]:
@@ -179,22 +216,72 @@ def statements(sql: str) -> list[str]:
     return [statement for statement in found if statement]
 
 
-def keep_copy(connection: sqlite3.Connection, target: Path) -> None:
-    """A consistent copy of the store under `target`, whole or not there; an older copy of that name is kept."""
+def _keep_before(connection: sqlite3.Connection, version: int, target: Path) -> None:
+    """Keep the store as it is before its migration. A copy of an older version is there after a migration that was
+    killed half way, and stays; one of this version is of an earlier upgrade that was gone back on."""
     if target.exists():
-        return
+        with contextlib.closing(sqlite3.connect(target)) as kept:
+            if kept.execute("PRAGMA user_version").fetchone()[0] < version:
+                return
+    keep_copy(connection, target)
+
+
+def keep_copy(connection: sqlite3.Connection, target: Path) -> None:
+    """A consistent copy of the store under `target`, whole or not there, private to its owner. Raises OSError, and
+    Failed where SQLite cannot write it."""
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
-    copy = sqlite3.connect(part)
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
-        connection.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
+        with contextlib.closing(sqlite3.connect(part)) as copy:
+            connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        put_in_place(part, target)
+    except sqlite3.Error as error:
+        raise Failed(f"{target} could not be written: {error}") from error
     finally:
-        copy.close()
-    os.chmod(part, 0o600)
-    with part.open("rb") as file:
-        os.fsync(file.fileno())
+        part.unlink(missing_ok=True)
+
+
+def put_restored(file: Path, state: Path, prepare: Callable[[sqlite3.Connection], None]) -> None:
+    """Make `file`, a backup, the database of `state`, which is empty. What `prepare` writes is in it before it has its
+    name: a restore that is killed half way leaves nothing that could be started. Raises OSError and Failed."""
+    import shutil  # here: reading commands load this module
+
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    target = state / DATABASE
+    part = target.with_name(f".{DATABASE}.part")
+    old_mask = os.umask(0o077)
+    try:
+        shutil.copyfile(file, part)
+        with contextlib.closing(open_writing(part)) as connection:
+            migrate(connection, target)
+            connection.execute("BEGIN IMMEDIATE")
+            prepare(connection)
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA journal_mode = DELETE")
+        put_in_place(part, target)
+    except sqlite3.Error as error:
+        raise Failed(f"{file} could not be restored: {error}") from error
+    finally:
+        os.umask(old_mask)
+        for name in (part.name, f"{part.name}-wal", f"{part.name}-shm"):
+            (state / name).unlink(missing_ok=True)
+
+
+def put_in_place(part: Path, target: Path) -> None:
+    """Give a finished file its name, for good."""
+    _flush(part)
     part.rename(target)
+    _flush(target.parent)
+
+
+def _flush(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def connect_reading(state: Path) -> sqlite3.Connection:
@@ -213,7 +300,7 @@ def connect_reading(state: Path) -> sqlite3.Connection:
         connection = open_reading(path)
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.Error as error:
-        raise damaged(path, str(error)) from error
+        raise unusable(path, error) from error
     if version != VERSION:
         connection.close()
         check(path, thorough=False)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from swarmd.store.rows import UNSETTLED
+
 Row = dict[str, Any]
 
 
@@ -39,17 +41,23 @@ def _windowed(column: str, window: Window) -> tuple[list[str], list[Any]]:
 
 
 def sessions(
-    connection: sqlite3.Connection, window: Window, *, agent: str | None = None, outcome: str | None = None
+    connection: sqlite3.Connection,
+    window: Window,
+    *,
+    agents: Sequence[str] | None = None,
+    outcome: str | None = None,
 ) -> list[Row]:
-    """Sessions, newest first; `outcome` may also be a state."""
+    """Sessions (None: of all agents), newest first; `outcome` may also be a state."""
     where, values = _windowed("queued", window)
-    if agent is not None:
-        where.append("agent = ?")
-        values.append(agent)
+    order = "queued DESC, id DESC"
+    if agents is not None:
+        where.append(f"agent IN ({','.join('?' * len(agents))})")
+        values.extend(agents)
+        order = "id DESC" if len(agents) == 1 else order
     if outcome is not None:
         where.append("(outcome = ? OR (outcome IS NULL AND state = ?))")
         values.extend((outcome, outcome))
-    return _select(connection, "SELECT * FROM sessions", where, values, "id DESC", window.n)
+    return _select(connection, "SELECT * FROM sessions", where, values, order, window.n)
 
 
 def changes(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[Row]]:
@@ -100,31 +108,38 @@ def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
 def open_work(connection: sqlite3.Connection) -> dict[str, int]:
     """How many handoffs each agent has open (those that wait for an answer are not its work)."""
     rows = connection.execute(
-        "SELECT receiver, count(*) AS n FROM handoffs WHERE status IN ('open', 'acknowledged') GROUP BY receiver"
+        f"SELECT receiver, count(*) AS n FROM handoffs INDEXED BY handoffs_work WHERE {UNSETTLED} AND status != 'waiting' "
+        "GROUP BY receiver"
     )
     return {row["receiver"]: row["n"] for row in rows}
 
 
-def slots(connection: sqlite3.Connection, window: Window, *, agent: str | None = None) -> list[Row]:
-    """Slots' rows by the time they were decided, newest first."""
+def slots(
+    connection: sqlite3.Connection,
+    window: Window,
+    *,
+    agents: Sequence[str] | None = None,
+    unstarted: bool = False,
+) -> list[Row]:
+    """Slots (None: of all agents) by the time they were decided, newest first; `unstarted`: those with no session."""
     where, values = _windowed("at", window)
-    if agent is not None:
-        where.append("agent = ?")
-        values.append(agent)
-    return _select(
-        connection, "SELECT * FROM slots", where, values, "slot DESC" if agent else "at DESC", window.n
-    )
+    if agents is not None:
+        where.append(f"agent IN ({','.join('?' * len(agents))})")
+        values.extend(agents)
+    if unstarted:
+        where.append("decision != 'started'")
+    one = agents is not None and len(agents) == 1
+    order = "slot DESC" if one else "at DESC, agent, slot DESC"
+    return _select(connection, "SELECT * FROM slots", where, values, order, window.n)
 
 
 def slots_around(connection: sqlite3.Connection, agent: str, at: str) -> list[Row]:
-    """The slots of the agent that cover a moment, else the nearest before and after it."""
-    covering = _select(connection, "SELECT * FROM slots", ["agent = ?", "slot <= ?", "last >= ?"], (agent, at, at),
-                       "slot DESC", 5)  # fmt: skip
-    if covering:
-        return covering
+    """The slot of the agent that covers a moment, else the nearest before and after it (rows never overlap)."""
     before = _select(
         connection, "SELECT * FROM slots", ["agent = ?", "slot <= ?"], (agent, at), "slot DESC", 1
     )
+    if before and before[0]["last"] >= at:
+        return before
     return (
         _select(connection, "SELECT * FROM slots", ["agent = ?", "slot > ?"], (agent, at), "slot", 1) + before
     )
@@ -146,16 +161,20 @@ def handoffs(
             values.append(value)
     return [
         row["id"]
-        for row in _select(connection, "SELECT id FROM handoffs", where, values, "id DESC", window.n)
+        for row in _select(connection, "SELECT id FROM handoffs", where, values, "created DESC, id DESC", window.n)
     ]
 
 
-def reports(connection: sqlite3.Connection, window: Window, *, agent: str | None = None) -> list[Row]:
-    """Reports, newest first."""
+def reports(
+    connection: sqlite3.Connection, window: Window, *, agents: Sequence[str] | None = None, to_operator: bool = False
+) -> list[Row]:
+    """Reports (None: of all agents), newest first; `to_operator`: those that went to no agent."""
     where, values = _windowed("at", window)
-    if agent is not None:
-        where.append("agent = ?")
-        values.append(agent)
+    if agents is not None:
+        where.append(f"agent IN ({','.join('?' * len(agents))})")
+        values.extend(agents)
+    if to_operator:
+        where.append("parent IS NULL")
     return _select(connection, "SELECT * FROM reports", where, values, "id DESC", window.n)
 
 
@@ -240,15 +259,15 @@ def acks(connection: sqlite3.Connection) -> dict[str, str]:
 
 def overdue(connection: sqlite3.Connection, before: str) -> list[Row]:
     """Handoffs in work that were due before that moment."""
-    return _select(connection, "SELECT id, sender, receiver, due FROM handoffs",
-                   ["status IN ('open', 'acknowledged', 'waiting')", "due < ?"], (before,), "due", 1000)  # fmt: skip
+    return _select(connection, "SELECT id, sender, receiver, due FROM handoffs INDEXED BY handoffs_work",
+                   [UNSETTLED, "due < ?"], (before,), "due, id", 1000)  # fmt: skip
 
 
 def undeliverable(connection: sqlite3.Connection) -> list[Row]:
     """Handoffs in work whose receiver is not in force."""
     return _select(
-        connection, "SELECT id, sender, receiver, created FROM handoffs",
-        ["status IN ('open', 'acknowledged', 'waiting')",
+        connection, "SELECT id, sender, receiver, created FROM handoffs INDEXED BY handoffs_work",
+        [UNSETTLED,
          "receiver NOT IN (SELECT name FROM agents WHERE state = 'in_force')"], (), "id", 1000,
     )  # fmt: skip
 
@@ -256,7 +275,7 @@ def undeliverable(connection: sqlite3.Connection) -> list[Row]:
 def expired(connection: sqlite3.Connection, now: str) -> list[int]:
     """Handoffs in work that have expired by now."""
     rows = connection.execute(
-        "SELECT id FROM handoffs WHERE status IN ('open', 'acknowledged', 'waiting') AND expires <= ? ORDER BY id",
+        f"SELECT id FROM handoffs INDEXED BY handoffs_work WHERE {UNSETTLED} AND expires <= ? ORDER BY id",
         (now,),
     )
     return [row["id"] for row in rows]
@@ -267,8 +286,9 @@ def operator_acts(connection: sqlite3.Connection, window: Window, target: str | 
     where, values = _windowed("at", window)
     where.append("session IS NULL")
     if target is not None:
-        where.append("(target = ? OR target LIKE ? OR target LIKE ?)")
-        values.extend((target, f"{target}/%", f"{target}:%"))
+        # GLOB: in LIKE a name's `_` would stand for any character.
+        where.append("(target = ? OR target GLOB ? OR target GLOB ? OR by GLOB ?)")
+        values.extend((target, f"{target}/*", f"{target}:*", f"operator:* as {target}"))
     return _select(connection, "SELECT * FROM audit", where, values, "seq DESC", window.n)
 
 
@@ -334,7 +354,9 @@ def by_ids(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Row]:
 
 def retries_of(connection: sqlite3.Connection, id: int) -> list[Row]:
     """The queued sessions that are to retry this one."""
-    rows = connection.execute("SELECT * FROM sessions WHERE state = 'queued' AND retry_of = ?", (id,))
+    rows = connection.execute(
+        "SELECT * FROM sessions WHERE state = 'queued' AND state != 'ended' AND retry_of = ?", (id,)
+    )
     return [dict(row) for row in rows]
 
 

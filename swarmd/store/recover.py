@@ -37,10 +37,14 @@ def _leftovers(shelf: Shelf, agent: str, folder: Folder, known: dict[str, Mark])
     for name in folder.mend(folder.leftovers()):
         mark = under_way.get(name)
         came = folder.leftover(name, mark.path) if mark is not None else None
-        if mark is not None and isinstance(came, File) and not _is_debris(shelf, agent, mark.path, came, sure=False):
+        if (
+            mark is not None
+            and isinstance(came, File)
+            and not _is_debris(shelf, agent, mark.path, came, sure=False)
+        ):
             take(shelf, agent, mark.path, came, None, None)
             # The file holds something else, which is judged next; what it was meant to hold does not count.
-            shelf.writer.do(lambda c, path=mark.path: marks.seen(c, agent, path, 0, None), durable=False)  # type: ignore[misc]
+            _mark(shelf, agent, mark.path, 0, None)
         folder.discard(name)
 
 
@@ -60,12 +64,15 @@ def _revalidate_one(shelf: Shelf, agent: str, folder: Folder, mark: Mark, *, sur
             folder.keep_aside(mark.path, found.data)
         seen = 0, found.digest
     if seen is not None and (seen[1] != mark.seen_hash or not sure):
-        rev, hash_ = seen
-        shelf.writer.do(lambda c: marks.seen(c, agent, mark.path, rev, hash_), durable=False)
+        _mark(shelf, agent, mark.path, *seen)
+
+
+def _mark(shelf: Shelf, agent: str, path: str, rev: int, hash_: str | None) -> None:
+    shelf.writer.do(lambda c: marks.seen(c, agent, path, rev, hash_), durable=False)
 
 
 def _is_debris(shelf: Shelf, agent: str, path: str, file: File, *, sure: bool) -> bool:
-    """Whether a text is what a power cut leaves, and nobody's. `sure`: nothing was pending, so that old texts are not."""
+    """Whether a text is what a power cut leaves, and nobody's. `sure`: nothing was pending, so old texts are not."""
     if not file.data or b"\x00" in file.data:
         return True
     return not sure and _is_known(shelf, agent, path, file)

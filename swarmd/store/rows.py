@@ -10,6 +10,8 @@ from swarmd.core.handoffs import Cause, Entry, Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
 from swarmd.core.world import Document, Key
 
+UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
+"""The condition of the partial indexes `handoffs_work` (by receiver) and `handoffs_asked` (by sender)."""
 HANDOFF_COLUMNS = "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, dedupe, by"
 
 
@@ -45,10 +47,11 @@ def _handoff(row: sqlite3.Row, thread: Iterable[Entry]) -> Handoff:
     )  # fmt: skip
 
 
-def write_handoff(connection: sqlite3.Connection, handoff: Handoff, moved: str) -> None:
-    """Insert or replace the handoff's row; `moved` is the instant of this write."""
+def write_handoff(connection: sqlite3.Connection, handoff: Handoff, moved: str, *, created: bool) -> None:
+    """Insert the handoff's row, or where it was not `created` just now replace it; `moved` is the instant of this write."""
+    verb = "INSERT" if created else "INSERT OR REPLACE"
     connection.execute(
-        f"INSERT OR REPLACE INTO handoffs ({HANDOFF_COLUMNS}, moved) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        f"{verb} INTO handoffs ({HANDOFF_COLUMNS}, moved) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         (handoff.id, handoff.sender, handoff.receiver, handoff.text, handoff.priority, handoff.status.value,
          to_text(handoff.created), maybe_text(handoff.due), maybe_text(handoff.expires), handoff.depth,
          handoff.cause.session, handoff.cause.handoff, handoff.dedupe, handoff.by, moved),

@@ -32,6 +32,7 @@ CREATE TABLE slots (
   PRIMARY KEY (agent, slot)
 ) WITHOUT ROWID;
 CREATE INDEX slots_at ON slots (at);
+CREATE INDEX slots_unstarted ON slots (at) WHERE decision != 'started';
 CREATE INDEX slots_session ON slots (session) WHERE session IS NOT NULL;
 
 CREATE TABLE sessions (
@@ -49,6 +50,8 @@ CREATE INDEX sessions_agent ON sessions (agent, id);
 CREATE INDEX sessions_live ON sessions (state, id) WHERE state != 'ended';
 CREATE INDEX sessions_draft ON sessions (agent, id) WHERE draft = 'open';
 CREATE INDEX sessions_ended ON sessions (ended) WHERE state = 'ended';
+CREATE INDEX sessions_queued ON sessions (queued);
+CREATE INDEX sessions_cause ON sessions (cause_handoff) WHERE cause_handoff IS NOT NULL;
 
 CREATE TABLE changes (
   session INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, act TEXT NOT NULL, target TEXT NOT NULL,
@@ -71,9 +74,12 @@ CREATE TABLE handoffs (
   status TEXT NOT NULL, created TEXT NOT NULL, due TEXT, expires TEXT, depth INTEGER NOT NULL,
   cause_session INTEGER, cause_handoff INTEGER, dedupe TEXT, by TEXT NOT NULL, moved TEXT NOT NULL
 );
+-- SQLite uses these two only where a query has the very condition, and is told to (rows.UNSETTLED, INDEXED BY).
 CREATE INDEX handoffs_work ON handoffs (receiver, status) WHERE status IN ('open', 'acknowledged', 'waiting');
+CREATE INDEX handoffs_asked ON handoffs (sender, status) WHERE status IN ('open', 'acknowledged', 'waiting');
 CREATE INDEX handoffs_sent ON handoffs (sender, moved);
 CREATE INDEX handoffs_receiver ON handoffs (receiver, id);
+CREATE INDEX handoffs_created ON handoffs (created);
 CREATE INDEX handoffs_session ON handoffs (cause_session) WHERE cause_session IS NOT NULL;
 CREATE TABLE handoff_entries (
   handoff INTEGER NOT NULL, seq INTEGER NOT NULL, at TEXT NOT NULL, by TEXT NOT NULL, kind TEXT NOT NULL,
@@ -116,6 +122,7 @@ CREATE TABLE audit (
   detail TEXT NOT NULL, session INTEGER, hash TEXT NOT NULL
 );
 CREATE INDEX audit_at ON audit (at);
+CREATE INDEX audit_operators ON audit (seq) WHERE session IS NULL;
 CREATE TRIGGER audit_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 """

@@ -14,7 +14,8 @@ from swarmd.core.instants import to_text
 from swarmd.core.sessions import COUNTED, GOOD, retry_of
 from swarmd.core.wire import Usage
 from swarmd.errors import NotFound, Refused
-from swarmd.store import slots
+from swarmd.store import meta, slots
+from swarmd.store.holding import resumed_key
 
 
 def row(connection: sqlite3.Connection, id: int) -> sqlite3.Row:
@@ -121,7 +122,8 @@ def close_draft(connection: sqlite3.Connection, id: int, how: str, *, strict: bo
 
 
 def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tuple[int, str | None]:
-    """How many counted failures in a row the agent has, and when the first of them ended."""
+    """How many sessions in a row did not go well, whosever fault that was, and when the first of them ended. What
+    was cancelled says nothing either way."""
     count, since = 0, None
     for found in connection.execute(
         "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' "
@@ -130,7 +132,7 @@ def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tu
     ):
         if found["outcome"] in GOOD:
             break
-        if found["outcome"] in COUNTED:
+        if found["outcome"] != "cancelled":
             count, since = count + 1, found["ended"]
     return count, since
 
@@ -140,9 +142,7 @@ def _pause_after(
 ) -> None:
     if outcome not in COUNTED or not limits.pause_after_failures:
         return
-    resumed = connection.execute(
-        "SELECT max(at) FROM audit WHERE act = 'resume' AND target IN (?, 'all')", (agent,)
-    ).fetchone()[0]
+    resumed = meta.get(connection, resumed_key(agent))
     count = 0
     for found in connection.execute(
         "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC "

@@ -40,12 +40,18 @@ class Shelf:
         own = uid is None or uid == os.geteuid()
         return f"operator:{self.operator if own or uid is None else user_name(uid)}"
 
-    def raise_problems(self, kind: str, agent: str, problems: Mapping[str, str], known: Mapping[str, str]) -> None:
+    def raise_problems(
+        self, kind: str, agent: str, problems: Mapping[str, str], known: Mapping[str, str]
+    ) -> None:
         """Make the agent's attention items of this kind these (path to reason); `known` are the ones there are."""
         prefix = f"{kind}:{agent}:"
-        sentences = {shown(path): f"memory of {agent}: {_sentence(path, why)}" for path, why in problems.items()}
+        sentences = {
+            shown(path): f"memory of {agent}: {_sentence(path, why)}" for path, why in problems.items()
+        }
         if {prefix + path: text for path, text in sentences.items()} != known:
-            self.writer.do(lambda c: marks.raise_problems(c, prefix, agent, sentences, self.clock), durable=False)
+            self.writer.do(
+                lambda c: marks.raise_problems(c, prefix, agent, sentences, self.clock), durable=False
+            )
 
     def note_exchange(self, works: bool) -> None:
         """Raise or cure the warning that names cannot be exchanged here."""

@@ -15,11 +15,11 @@ from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
 from swarmd.store import meta, sessions
-from swarmd.store.rows import HANDOFF_COLUMNS, handoffs_of
+from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED, handoffs_of
 from swarmd.store.world import SqlWorld
 
 WORK_READ = 500
-SENT_SHOWN = 50
+SENT_SHOWN = 200
 REPORTS_SHOWN = 20
 KEPT_DAYS = 30
 
@@ -100,12 +100,13 @@ def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sq
 def _below(connection: sqlite3.Connection, world: SqlWorld, name: str) -> Below:
     last = _last(connection, name, None)
     count = connection.execute(
-        "SELECT count(*) FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged', 'waiting')",
+        f"SELECT count(*) FROM handoffs INDEXED BY handoffs_work WHERE receiver = ? AND {UNSETTLED}",
         (name,),
     ).fetchone()[0]
+    # What it reported to somebody else, as long as it stood elsewhere in the tree, was meant for that one.
     reports = connection.execute(
-        "SELECT id, agent, text, at FROM reports WHERE agent = ? ORDER BY id DESC LIMIT ?",
-        (name, REPORTS_SHOWN),
+        "SELECT id, agent, text, at FROM reports WHERE agent = ? AND parent = ? ORDER BY id DESC LIMIT ?",
+        (name, world.tree.parent(name), REPORTS_SHOWN),
     ).fetchall()
     agent = world.tree.agent(name)
     return Below(
@@ -123,15 +124,16 @@ def _below(connection: sqlite3.Connection, world: SqlWorld, name: str) -> Below:
 def _work(connection: sqlite3.Connection, agent: str, now: datetime) -> tuple[list[Handoff], int]:
     """The open work, urgent first, then oldest, and how much more there is than is looked at."""
     rows = connection.execute(
-        f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged') "
-        "ORDER BY min(3, CASE priority WHEN 'urgent' THEN 3 WHEN 'high' THEN 2 WHEN 'normal' THEN 1 ELSE 0 END "
+        f"SELECT {HANDOFF_COLUMNS} FROM handoffs INDEXED BY handoffs_work WHERE receiver = ? AND {UNSETTLED} "
+        "AND status != 'waiting' ORDER BY min(3, CASE priority WHEN 'urgent' THEN 3 WHEN 'high' THEN 2 WHEN 'normal' THEN 1 ELSE 0 END "
         "+ (due IS NOT NULL AND due < ?)) DESC, created, id LIMIT ?",
         (agent, to_text(now - timedelta(hours=1)), WORK_READ + 1),
     ).fetchall()
     more = 0
     if len(rows) > WORK_READ:
         count = connection.execute(
-            "SELECT count(*) FROM handoffs WHERE receiver = ? AND status IN ('open', 'acknowledged')",
+            f"SELECT count(*) FROM handoffs INDEXED BY handoffs_work WHERE receiver = ? AND {UNSETTLED} "
+            "AND status != 'waiting'",
             (agent,),
         ).fetchone()[0]
         rows, more = rows[:WORK_READ], count - WORK_READ
@@ -141,20 +143,27 @@ def _work(connection: sqlite3.Connection, agent: str, now: datetime) -> tuple[li
 def _sent(
     connection: sqlite3.Connection, agent: str, last: sqlite3.Row | None, now: datetime
 ) -> list[Handoff]:
-    """What has become of handoffs that the agent sent: moved since its last good session began, asking, or a day
-    past their due time."""
+    """What has become of handoffs that the agent sent: asking, a day past their due time, or moved since its last
+    good session began."""
     good = connection.execute(
         "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
         "('committed', 'no_change') ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     since = good["started"] if good is not None else to_text(now - timedelta(days=KEPT_DAYS))
-    rows = connection.execute(
-        f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE sender = ?1 AND (moved > ?2 AND status != 'open' "
-        "OR status = 'waiting' OR (status IN ('open', 'acknowledged') AND due < ?3)) ORDER BY moved DESC LIMIT ?4",
-        (agent, since, to_text(now - timedelta(days=1)), SENT_SHOWN),
+    # Two reads, each by an index of its own: over all that it ever sent one read takes as long as its history is.
+    urgent = connection.execute(
+        f"SELECT {HANDOFF_COLUMNS} FROM handoffs INDEXED BY handoffs_asked WHERE sender = ? AND {UNSETTLED} "
+        "AND (status = 'waiting' OR due < ?) ORDER BY moved DESC LIMIT ?",
+        (agent, to_text(now - timedelta(days=1)), SENT_SHOWN),
     ).fetchall()
-    return sorted(handoffs_of(connection, rows), key=lambda h: h.id)
+    moved = connection.execute(
+        f"SELECT {HANDOFF_COLUMNS} FROM handoffs INDEXED BY handoffs_sent WHERE sender = ? AND moved > ? "
+        "AND status != 'open' ORDER BY moved DESC LIMIT ?",
+        (agent, since, SENT_SHOWN),
+    ).fetchall()
+    rows = {row["id"]: row for row in (*urgent, *moved)}
+    return handoffs_of(connection, [row for _, row in sorted(rows.items())])
 
 
 def _aftermath(connection: sqlite3.Connection, agent: str, last: sqlite3.Row) -> Aftermath:

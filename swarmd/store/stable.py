@@ -1,7 +1,7 @@
 """A file's bytes as they stood at one instant, however it is being saved just now; and why it may not be read at all.
 
 A read lease is granted only while nobody has the file open for writing, and holds writers off for as long as the read
-takes. Where none is to be had (a stranger's file, a network's file system), a file counts once it was quiet for a while.
+takes. Where none is to be had (a stranger's file, a network's file system), a file counts once it was quiet.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def _unfit(at: os.stat_result, limit: int) -> str | None:
     if not stat.S_ISREG(at.st_mode):
         return "it is not a regular file: move it away"
     if at.st_size > limit:
-        return f"it has {at.st_size} bytes and may have {limit}: cut it; what was saved last goes on being used"
+        return (
+            f"it has {at.st_size} bytes and may have {limit}: cut it; what was saved last goes on being used"
+        )
     return None
 
 

@@ -32,12 +32,17 @@ class Store:
         self.state = state
         self._lock = lock
         self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
         self._block = handoff_block
         self._numbers: list[int] = []
         self._numbering = threading.Lock()
         self.writer = Writer(opening.connect_writing(state, thorough=thorough))
         self.folders = MemoryFolders(state / "memory", self.writer, now, operator)
-        self.folders.recover()
+        try:
+            self.folders.recover()
+        except BaseException:
+            self.writer.close()
+            raise
 
     def reader(self) -> sqlite3.Connection:
         """This thread's reading connection."""
@@ -45,6 +50,7 @@ class Store:
         if connection is None:
             connection = open_reading(self.state / opening.DATABASE)
             self._local.connection = connection
+            self._readers.append(connection)
         return connection
 
     def reserve(self) -> int:
@@ -57,8 +63,12 @@ class Store:
 
     def close(self) -> None:
         """Finish what waits and give the lock back."""
-        self.writer.close()
-        self._lock.release()
+        try:
+            self.writer.close()
+            for reader in self._readers:
+                reader.close()
+        finally:
+            self._lock.release()
 
 
 def open_store(
@@ -94,10 +104,13 @@ def raise_attention(
     next_step: str,
     now: datetime,
 ) -> None:
-    """Raise something to a person's attention; raised again it keeps its first moment."""
+    """Raise something to a person's attention. Raised again it keeps its first moment, unless somebody has seen that
+    and it says something new: then it is on the list again."""
     connection.execute(
         "INSERT INTO raised (id, kind, agent, since, text, next_step) VALUES (?,?,?,?,?,?) "
-        "ON CONFLICT (id) DO UPDATE SET text = excluded.text, next_step = excluded.next_step",
+        "ON CONFLICT (id) DO UPDATE SET text = excluded.text, next_step = excluded.next_step, since = CASE WHEN "
+        "raised.text != excluded.text AND EXISTS (SELECT 1 FROM acks a WHERE a.id = raised.id AND a.since = raised.since) "
+        "THEN excluded.since ELSE raised.since END",
         (id, kind, agent, to_text(now), text, next_step),
     )
 

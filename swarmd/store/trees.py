@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from datetime import datetime
 from swarmd.core.agent import Agent, definition_hash, from_json, to_json
 from swarmd.core.instants import maybe_instant, maybe_text, to_text
 from swarmd.core.tree import Tree
-from swarmd.store.meta import bump, get
+from swarmd.store.meta import get, put
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,9 @@ def put_in_force(
     hash, at = definition_hash(agent), to_text(now)
     old = connection.execute("SELECT a.hash, a.state, d.json FROM agents a JOIN definitions d USING (hash) "
                              "WHERE name = ?", (agent.name,)).fetchone()  # fmt: skip
-    connection.execute("INSERT OR IGNORE INTO definitions (hash, json, text, seen) VALUES (?,?,?,?)",
+    # A session may have run with it before it came into force, and then its text is not known yet.
+    connection.execute("INSERT INTO definitions (hash, json, text, seen) VALUES (?,?,?,?) "
+                       "ON CONFLICT (hash) DO UPDATE SET text = excluded.text WHERE definitions.text = ''",
                        (hash, to_json(agent), text, at))  # fmt: skip
     same_schedule = (
         old is not None and old["state"] == "in_force" and from_json(old["json"]).when == agent.when
@@ -82,14 +85,19 @@ def put_in_force(
     if old is None or old["hash"] != hash or old["state"] != "in_force":
         what = "added" if old is None or old["state"] != "in_force" else "changed"
         _history(connection, agent.name, at, hash, what, by)
-    bump(connection, "tree_version")
+    tree_changed(connection)
 
 
 def remove(connection: sqlite3.Connection, name: str, now: datetime, by: str) -> None:
     """Take an agent out of force; its keys, handoffs, memory and history stay."""
     connection.execute("UPDATE agents SET state = 'removed', absent_since = NULL WHERE name = ?", (name,))
     _history(connection, name, to_text(now), None, "removed", by)
-    bump(connection, "tree_version")
+    tree_changed(connection)
+
+
+def tree_changed(connection: sqlite3.Connection) -> None:
+    """A version is a random name, never counted: one that was rolled back must not come again with another tree."""
+    put(connection, "tree_version", os.urandom(16).hex())
 
 
 def mark(

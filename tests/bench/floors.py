@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 HELLO = """#!{python}
@@ -76,14 +77,28 @@ async def spawned(*command: str) -> float:
     return time.perf_counter() - start
 
 
-def program(command: Sequence[str | Path], env: Mapping[str, str]) -> float:
-    """The time of one program that must succeed, its output read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """One run of a program, in seconds."""
+
+    elapsed: float
+    cpu: float
+    """Of the program and its own children: what the machine does beside it hardly changes this."""
+
+
+def program(command: Sequence[str | Path], env: Mapping[str, str]) -> Ran:
+    """Run a program that must succeed."""
     start = time.perf_counter()
-    ran = subprocess.run(list(command), env=dict(env), capture_output=True, check=False)
+    process = subprocess.Popen(list(command), env=dict(env), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    with process.stderr as file:
+        said = file.read()
+    _, status, usage = os.wait4(process.pid, 0)
     elapsed = time.perf_counter() - start
-    if ran.returncode:
-        raise AssertionError(f"{' '.join(map(str, command))} ended with {ran.returncode}: {ran.stderr.decode()}")
-    return elapsed
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise AssertionError(f"{' '.join(map(str, command))} ended with {process.returncode}: {said.decode()}")
+    return Ran(elapsed=elapsed, cpu=usage.ru_utime + usage.ru_stime)
 
 
 def script(folder: Path, name: str, text: str) -> Path:

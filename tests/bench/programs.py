@@ -7,7 +7,7 @@ import sys
 
 from tests.bench import floors
 from tests.bench.scale import Scale
-from tests.bench.sessions import _played
+from tests.bench.sessions import played
 from tests.bench.swarm import daemon_in, write_agents
 from tests.bench.table import Series, show
 
@@ -30,12 +30,12 @@ async def _run(scale: Scale) -> None:
     rows = {level: Series(f"true as a session, sandbox {level}") for level in ("auto", "none")}
     at_once = Series("true as a session, sandbox auto, 8 at once")
     async with daemon_in(root) as daemon:
-        await _played(daemon, names)
+        await played(daemon, names)
         for _ in range(max(1, scale.runs // 2 // ROUND)):
             for n in range(ROUND):
                 true.seconds.append(await floors.spawned("true"))
                 python.seconds.append(await floors.spawned(sys.executable, "-I", "-S", "-c", "pass"))
-                rows["auto"].seconds += await _played(daemon, [fenced[n]])
-                rows["none"].seconds += await _played(daemon, [bare[n]])
-            at_once.seconds += await _played(daemon, fenced)
+                rows["auto"].seconds += await played(daemon, [fenced[n]])
+                rows["none"].seconds += await played(daemon, [bare[n]])
+            at_once.seconds += await played(daemon, fenced)
     show("b. a program as a session", [true, python, *rows.values(), at_once], [true.name, python.name])

@@ -29,24 +29,27 @@ async def _run(scale: Scale) -> None:
         path.write_text(path.read_text().replace('"noop"', '"noop", key = "last"'))
     commit, replace = Series("durable commit of 10 rows"), Series("durable replace of a file")
     single, keyed = Series("no-op session, one at a time"), Series("session that sets a key, one at a time")
+    cpu = Series("no-op session, one at a time: CPU")
     each, share = Series("no-op session, 8 at once"), Series("no-op session, 8 at once, its share of the time")
     commits = floors.Commits(root)
     async with daemon_in(root) as daemon:
-        await _played(daemon, names)
+        await played(daemon, names)
         for _ in range(max(1, scale.runs // ROUND)):
             commit.seconds += [commits.one() for _ in range(ROUND)]
             replace.seconds += [floors.replace(root / "files") for _ in range(ROUND)]
             for n in range(ROUND):
-                single.seconds += await _played(daemon, [names[n % AT_ONCE]])
-                keyed.seconds += await _played(daemon, [names[AT_ONCE + n % AT_ONCE]])
+                begun = time.process_time()
+                single.seconds += await played(daemon, [names[n % AT_ONCE]])
+                cpu.seconds.append(time.process_time() - begun)
+                keyed.seconds += await played(daemon, [names[AT_ONCE + n % AT_ONCE]])
             start = time.perf_counter()
-            each.seconds += await _played(daemon, names[:AT_ONCE])
+            each.seconds += await played(daemon, names[:AT_ONCE])
             share.seconds.append((time.perf_counter() - start) / AT_ONCE)
     commits.close()
-    show("a. sessions in process", [commit, replace, single, keyed, each, share], [commit.name, replace.name])
+    show("a. sessions in process", [commit, replace, single, cpu, keyed, each, share], [commit.name, replace.name])
 
 
-async def _played(daemon: Daemon, agents: list[str]) -> list[float]:
+async def played(daemon: Daemon, agents: list[str]) -> list[float]:
     """The times of one session of each agent, all at once, from the queue to their end."""
     orders = queued(daemon, agents)
 

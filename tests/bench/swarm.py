@@ -77,18 +77,18 @@ def queued(daemon: Daemon, agents: Iterable[str]) -> list[Order]:
 
 
 def environment(root: Path) -> dict[str, str]:
-    """What programs of swarmd are started with."""
+    """What programs are started with: the swarmd of this checkout, on the places of `root`."""
     found = places_in(root)
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(root), "LANG": "C.UTF-8",
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(root), "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT),
             "SWARMD_AGENTS": str(found.agents), "SWARMD_STATE": str(found.state),
             "SWARMD_RUNTIME": str(found.runtime)}  # fmt: skip
 
 
 @contextlib.contextmanager
-def serving(root: Path, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
+def serving(root: Path) -> Iterator[subprocess.Popen[str]]:
     """A daemon in a process of its own, from its READY to its end."""
     command = [sys.executable, "-m", "tests.bench.noop", str(root)]
-    with served(command, "ready:", {**environment(root), **(env or {}), "PYTHONPATH": str(ROOT)}) as process:
+    with served(command, "ready:", environment(root)) as process:
         yield process
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,7 +88,7 @@ def case(stage: Stage, scenario: story.Scenario, n: int, seed: str) -> list[str]
 
 
 def _cut(stage: Stage, scenario: story.Scenario, n: int, journal: Path, chance: random.Random):
-    """The disk after the cut, in place of the state. The person is none, before, or after the next boot's start."""
+    """The disk after the cut, in place of the state. The person saves before the session, or after the cut, or not."""
     quiet = story.Scenario(style=scenario.style if scenario.moment == 0 else "none", variant=scenario.variant,
                            stale=scenario.stale)  # fmt: skip
     ended, person = stage.play(quiet, n, journal=journal)
@@ -97,56 +98,63 @@ def _cut(stage: Stage, scenario: story.Scenario, n: int, journal: Path, chance: 
         story.Person(quiet, start / "memory").finish(also_begin=True)
     replay(start, stage.state, journal.read_bytes(), chance)
     if scenario.moment != 0:
-        person = story.Person(story.Scenario(style="none"), stage.state / "memory")
+        person = _after_the_boot(stage.state, scenario)
     return ended, person
+
+
+def _after_the_boot(state: Path, scenario: story.Scenario) -> story.Person:
+    """The person of the moment -1 saves before the daemon starts, if the cut has left them a whole text to edit."""
+    person = story.Person(scenario, state / "memory")
+    file = state / "memory" / story.AGENT / "MEMORY.md"
+    connection = sqlite3.connect(state / "swarmd.db")
+    texts = [row[0] for row in connection.execute("SELECT data FROM blobs")]
+    connection.close()
+    if scenario.moment == -1 and scenario.style != "delete" and file.is_file() and file.read_bytes() in texts:
+        person.finish(also_begin=True)
+    return person
 
 
 def replay(start: Path, state: Path, journal: bytes, chance: random.Random) -> None:
     """Make `state` what a cut leaves of a run that began with `start` and did what `journal` says."""
     names: dict[str, int] = {}
     inodes: dict[int, Inode] = {}
-    for number, file in enumerate(sorted(start.rglob("*")), 1):
+    for file in sorted(start.rglob("*")):
         if file.is_file():
             path = str(state / file.relative_to(start))
-            # The copy that ran had other inode numbers: those are learned from its own names.
-            names[path] = -number
-            inodes[-number] = Inode(durable=bytearray(file.read_bytes()))
+            names[path] = NUMBERS[path]
+            inodes[NUMBERS[path]] = Inode(durable=bytearray(file.read_bytes()))
     folders = {str(state / f.relative_to(start)) for f in start.rglob("*") if f.is_dir()} | {str(state)}
     ops = list(_ops(journal))
-    _learn(state, names, inodes, ops)
     durable_names = 0
-    for number, op in enumerate(ops):
+    for number, op in enumerate(ops, 1):
         if op.kind == "syncfs" or (op.kind == "sync" and op.inode not in inodes):
-            durable_names = number + 1
-        if op.kind == "create":
-            inodes[op.inode] = Inode()
-        elif op.kind == "syncfs":
-            for inode in inodes.values():
-                inode.flush()
-        elif op.kind == "sync" and op.inode in inodes:
-            inodes[op.inode].flush()
-        elif op.kind in ("write", "trunc") and op.inode in inodes:
-            inodes[op.inode].waiting.append(op)
+            durable_names = number
+        _write(inodes, op)
     kept = chance.randrange(durable_names, len(ops) + 1)
     for op in ops[:kept]:
         _rename(names, folders, op)
     _write_out(state, names, folders, {inode: data.after_cut(chance) for inode, data in inodes.items()})
 
 
-def _learn(state: Path, names: dict[str, int], inodes: dict[int, Inode], ops: list[Op]) -> None:
-    """Files that were there have the inode numbers of the copy, noted beside it when it was made."""
-    for path, old in list(names.items()):
-        number = NUMBERS.get(path)
-        if number is not None:
-            names[path] = number
-            inodes[number] = inodes.pop(old)
+def _write(inodes: dict[int, Inode], op: Op) -> None:
+    match op.kind:
+        case "create":
+            inodes[op.inode] = Inode()
+        case "syncfs":
+            for inode in inodes.values():
+                inode.flush()
+        case "sync" if op.inode in inodes:
+            inodes[op.inode].flush()
+        case "write" | "trunc" if op.inode in inodes:
+            inodes[op.inode].waiting.append(op)
 
 
 NUMBERS: dict[str, int] = {}
-"""Path to inode of the state as it was before the session began; filled by `remember`."""
+"""Path to inode of the state as it was before the session began."""
 
 
 def remember(state: Path) -> None:
+    """Note the inode numbers that the journal will speak of."""
     NUMBERS.clear()
     NUMBERS.update({str(file): file.stat().st_ino for file in state.rglob("*") if file.is_file()})
 
@@ -168,7 +176,9 @@ def _ops(journal: bytes):
         for size in map(int, sizes):
             texts.append(journal[at : at + size])
             at += size
-        yield Op(kind.decode(), int(inode), int(offset), os.fsdecode(texts[0]), os.fsdecode(texts[1]), texts[2])
+        yield Op(
+            kind.decode(), int(inode), int(offset), os.fsdecode(texts[0]), os.fsdecode(texts[1]), texts[2]
+        )
 
 
 def _rename(names: dict[str, int], folders: set[str], op: Op) -> None:

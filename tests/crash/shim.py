@@ -19,7 +19,9 @@ def build(folder: Path) -> Path:
     made = folder / "shim.so"
     cc = compiler()
     assert cc is not None, "there is no C compiler"
-    subprocess.run([cc, "-shared", "-fPIC", "-O1", "-Wall", "-D_LARGEFILE64_SOURCE", "-o", made, SOURCE], check=True)
+    subprocess.run(
+        [cc, "-shared", "-fPIC", "-O1", "-Wall", "-D_LARGEFILE64_SOURCE", "-o", made, SOURCE], check=True
+    )
     return made
 
 

@@ -57,7 +57,8 @@ def _other_rows(connection: sqlite3.Connection) -> None:
 
 def _key(connection: sqlite3.Connection, agent: str, key: str, value: str) -> None:
     connection.execute(
-        "INSERT INTO keys (agent, key, value, version, updated, by) VALUES (?, ?, ?, 1, 'now', 'x')", (agent, key, value)
+        "INSERT INTO keys (agent, key, value, version, updated, by) VALUES (?, ?, ?, 1, 'now', 'x')",
+        (agent, key, value),
     )
 
 
@@ -238,7 +239,9 @@ def recovery(state: Path, boot: str, disk: PatientDisk | None = None) -> None:
     place.close()
 
 
-def broken(state: Path, before: Path, *, acknowledged: bool, person: Person, person_durable: bool = True) -> list[str]:
+def broken(
+    state: Path, before: Path, *, acknowledged: bool, person: Person, person_durable: bool = True
+) -> list[str]:
     """Every promise that does not hold after recovery. `person_durable` False: a power cut may have taken the save."""
     found: list[str] = []
     connection = sqlite3.connect(state / "swarmd.db")
@@ -282,7 +285,9 @@ def _all_or_nothing(connection: sqlite3.Connection, found: list[str]) -> bool:
 
 
 def _files_are_heads(connection: sqlite3.Connection, state: Path, found: list[str]) -> None:
-    heads = connection.execute("SELECT h.agent, h.path, b.data FROM heads h LEFT JOIN blobs b USING (hash)").fetchall()
+    heads = connection.execute(
+        "SELECT h.agent, h.path, b.data FROM heads h LEFT JOIN blobs b USING (hash)"
+    ).fetchall()
     for agent, path, data in heads:
         file = state / "memory" / agent / path
         live = file.read_bytes() if file.is_file() else None
@@ -322,7 +327,16 @@ def fingerprint(state: Path) -> str:
     connection = sqlite3.connect(state / "swarmd.db")
     rows = [
         connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall()
-        for table in ("revisions", "heads", "published", "keys", "handoffs", "sessions", "conflicts", "raised")
+        for table in (
+            "revisions",
+            "heads",
+            "published",
+            "keys",
+            "handoffs",
+            "sessions",
+            "conflicts",
+            "raised",
+        )
     ]
     connection.close()
     files = [(str(f), f.read_bytes()) for f in sorted((state / "memory").rglob("*")) if f.is_file()]

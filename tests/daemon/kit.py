@@ -129,7 +129,7 @@ class Swarm:
         starter = self.daemon.starter
         may = len(starter.running) < starter.cap and starter.holding is None
         free = any(order.agent not in starter._by_agent for order in starter._ready.values())
-        return bool(starter._drops) or (may and free)
+        return bool(starter._drops or self.daemon._tasks) or (may and free)
 
     # -- looking --------------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ class Stage:
         self.played: list[Request] = []
         self.now = 0
         self.most = 0
+        self.seconds = 0.0
         self._open = asyncio.Event()
         self._open.set()
 
@@ -67,6 +68,7 @@ class Stage:
         self.most = max(self.most, self.now)
         try:
             await self._open.wait()
+            await asyncio.sleep(self.seconds)
             return await self.parts[str(request.options.get("part", "succeed"))](request, desk)
         finally:
             self.now -= 1

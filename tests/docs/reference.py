@@ -44,7 +44,9 @@ def _below(words: str, command: click.Command) -> Iterator[tuple[str, click.Comm
 
 def options_of(command: click.Command) -> list[click.Option]:
     """The options of its own, not the global ones."""
-    return [p for p in command.params if isinstance(p, click.Option) and p.name not in _GLOBAL and not p.hidden]
+    return [
+        p for p in command.params if isinstance(p, click.Option) and p.name not in _GLOBAL and not p.hidden
+    ]
 
 
 def _usage(words: str, command: click.Command) -> str:
@@ -125,8 +127,16 @@ def _kind(field: Mapping[str, Any]) -> str:
     if "PT15M" in field.get("examples", ()):
         return "duration"
     kind = str(field.get("type", ""))
-    words = {"string": "text", "integer": "number", "boolean": "true, false", "object": "table", "array": "list of texts"}
-    bounds = [f"{word} {field[name]:,}" for name, word in (("minimum", "from"), ("maximum", "to")) if name in field]
+    words = {
+        "string": "text",
+        "integer": "number",
+        "boolean": "true, false",
+        "object": "table",
+        "array": "list of texts",
+    }
+    bounds = [
+        f"{word} {field[name]:,}" for name, word in (("minimum", "from"), ("maximum", "to")) if name in field
+    ]
     return " ".join([words.get(kind, kind), *bounds])
 
 

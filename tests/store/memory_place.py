@@ -80,7 +80,9 @@ class Place:
 
         def work(connection):
             for path, text in files.items():
-                effect = effect_of(connection, agent, path, text, (base or {}).get(path), f"{agent}#{session}")
+                effect = effect_of(
+                    connection, agent, path, text, (base or {}).get(path), f"{agent}#{session}"
+                )
                 documents.write_revision(connection, effect, session)
 
         self.writer.do(work)
@@ -97,7 +99,9 @@ class Place:
         return self.writer.do(lambda c: documents.head(c, agent, path))
 
     def history(self, path: str = "MEMORY.md") -> list[str | None]:
-        rows = self.rows("SELECT b.data FROM revisions r LEFT JOIN blobs b USING (hash) WHERE path = ? ORDER BY rev", path)
+        rows = self.rows(
+            "SELECT b.data FROM revisions r LEFT JOIN blobs b USING (hash) WHERE path = ? ORDER BY rev", path
+        )
         return [None if data is None else data.decode() for (data,) in rows]
 
     def conflicts(self) -> list[tuple[str, str]]:
@@ -123,7 +127,9 @@ def effect_of(connection, agent, path, text, base, by) -> MemoryWritten:
     if data is not None and base is not None:
         merged = merge(base.encode(), data, theirs)
         data = merged.data
-        conflicts = tuple(Conflict(path=path, line=p.line, ours=p.ours, theirs=p.theirs) for p in merged.conflicts)
+        conflicts = tuple(
+            Conflict(path=path, line=p.line, ours=p.ours, theirs=p.theirs) for p in merged.conflicts
+        )
     document = Document(agent=agent, path=path, rev=rev + 1, data=data, at=NOW, by=by)
     return MemoryWritten(document=document, parent=rev, conflicts=conflicts)
 

@@ -228,7 +228,7 @@ def test_a_vim_save_in_two_steps_is_no_deletion(place):
 def test_a_file_that_is_just_being_written_is_waited_for(place):
     place.save({"MEMORY.md": "a\n"})
     place.commit({"MEMORY.md": "a\nagent\n"})
-    writer = open(place.file(), "r+")
+    writer = open(place.file(), "r+")  # noqa: SIM115 - it is closed by the wait
     writer.truncate(0)
     writer.flush()
 
@@ -275,7 +275,9 @@ def test_agents_side_by_side_do_not_meet(place):
 
 def test_the_folder_of_an_agent_that_is_gone_is_removed_but_not_a_strangers_file(place):
     place.save({"MEMORY.md": "m\n", "t/x.md": "x\n"})
-    place.writer.do(lambda c: [c.execute(f"DELETE FROM {t}") for t in ("heads", "revisions", "published", "pending")])
+    place.writer.do(
+        lambda c: [c.execute(f"DELETE FROM {t}") for t in ("heads", "revisions", "published", "pending")]
+    )
     place.file("t/unknown.md").write_text("never adopted")
     place.folders.drop(AGENT)
     assert not place.file().exists()
