@@ -10,6 +10,7 @@ from typing import Any
 
 from swarmd.core.changes import Change, WriteMemory, change_from_json, change_to_json
 from swarmd.core.wire import MemoryTree
+from swarmd.errors import Failed
 
 NAME = "acts.jsonl"
 Bases = Mapping[str, tuple[int, str | None]]
@@ -36,7 +37,10 @@ class Journal:
         os.close(self._fd)
 
     def _line(self, value: Mapping[str, Any]) -> None:
-        os.write(self._fd, json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+        # A line end before it too: after a write that a full disk cut off the next one is whole again.
+        data = b"\n" + json.dumps(value).encode() + b"\n"
+        if os.write(self._fd, data) != len(data):
+            raise Failed("the disk that holds the state is full; nothing was staged: free some space and try again")
 
 
 def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
@@ -45,17 +49,19 @@ def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
     changes: list[Change] = []
     bases: Bases | None = None
     try:
-        text = (folder / NAME).read_text("utf-8", "surrogateescape")
+        data = (folder / NAME).read_bytes()
     except FileNotFoundError:
         return [], None
-    for line in text.splitlines():
+    for line in data.split(b"\n"):
         try:
             value = json.loads(line)
         except ValueError:
             continue
+        if not isinstance(value, dict):
+            continue
         if "change" in value:
             changes.append(change_from_json(value["change"]))
-        elif value["checkpoint"] <= checkpoints:
+        elif value.get("checkpoint", checkpoints + 1) <= checkpoints:
             changes.clear()
             bases = {path: (base[0], base[1]) for path, base in value["bases"].items()}
     return changes, bases

@@ -113,6 +113,11 @@ def newest_draft(connection: sqlite3.Connection, agent: str) -> int | None:
     return None if found is None else int(found["id"])
 
 
+def draft_is_open(connection: sqlite3.Connection, id: int) -> bool:
+    """Whether nobody has closed the session's draft."""
+    return connection.execute("SELECT 1 FROM sessions WHERE id = ? AND draft = 'open'", (id,)).fetchone() is not None
+
+
 def close_draft(connection: sqlite3.Connection, id: int, how: str, *, strict: bool = True) -> None:
     """Mark a draft as `applied` or `discarded`. Raises Refused when it is not open and that is not `strict`ly so
     asked: an operator may have closed meanwhile what a session has taken up."""

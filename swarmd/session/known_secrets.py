@@ -1,0 +1,65 @@
+"""The secrets that swarmd knows of a session, and how they are kept out of everything that is stored of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from swarmd.core.wire import MemoryTree, digest
+from swarmd.runners.masking import mask, mask_text
+
+TEXTS = ("value", "text", "reply", "dedupe", "reason", "key", "file")
+"""The arguments of calls that are stored as they come. Names of agents are not: they are looked up, and a secret that
+is one would change whom an act is for."""
+
+
+def passed_by(environ: Mapping[str, str]) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
+    """For runner options: the values of `pass_env` in this environment (those of 8 characters or more are masked)."""
+
+    def secrets(options: Mapping[str, Any]) -> tuple[str, ...]:
+        names = options.get("pass_env") or ()
+        return tuple(environ[name] for name in names if name in environ)
+
+    return secrets
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """What is done to all that a session hands in."""
+
+    secrets: tuple[str, ...] = ()
+
+    def text(self, text: str) -> str:
+        """The text with every secret replaced."""
+        return mask_text(text, self.secrets) if self.secrets else text
+
+    def args(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """A call's arguments, as they may be stored."""
+        return {
+            name: self.text(value) if name in TEXTS and isinstance(value, str) and _is_utf8(value) else value
+            for name, value in args.items()
+        }
+
+    def tree(self, memory: MemoryTree, base: MemoryTree) -> MemoryTree:
+        """A memory folder: files that the session has not touched stay as they are, whatever they hold."""
+        if not self.secrets:
+            return memory
+        known = set(base.files.values())
+        files: dict[str, str] = {}
+        blobs: dict[str, bytes] = {}
+        for path, name in memory.files.items():
+            data = memory.blobs[name] if name in known else mask(memory.blobs[name], self.secrets)
+            kept = path if path in base.files else self.text(path)
+            files[kept] = digest(data)
+            blobs[files[kept]] = data
+        return MemoryTree(files=dict(sorted(files.items())), blobs=blobs)
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether the text can be stored at all; what cannot is refused later, with the reason."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
