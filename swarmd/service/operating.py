@@ -226,13 +226,17 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
         raise Refused(f"{name} is in force: remove {name}.toml first")
     if name not in queries.agent_rows(view.connection):
         raise NotFound(f"no agent was ever named {name!r}")
+    if any(row["agent"] == name for row in queries.live(view.connection)):
+        raise Busy(f"a session of {name} waits or still runs; wait for it, or cancel it")
 
-    def work(connection: Connection) -> None:
-        moving.forget(connection, name)
+    def work(connection: Connection) -> list[str]:
         audit.write(connection, at=service.now(), by=caller.by, act="forget", target=name)
+        return moving.forget(connection, name)
 
-    service.store.writer.do(work)
+    texts = service.store.writer.do(work)
+    # The folder first: a file whose text the store does not know is a person's, and stays.
     service.store.folders.drop(name)
+    service.store.writer.do(lambda connection: moving.forget_texts(connection, texts))
     return {"name": name, "forgotten": True}
 
 

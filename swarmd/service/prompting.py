@@ -9,8 +9,8 @@ from typing import Any
 from swarmd.core.agent import Agent
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
-from swarmd.errors import BadInput, NotFound
-from swarmd.service.view import JSON, Args, View, moment
+from swarmd.errors import BadInput, NotFound, Refused
+from swarmd.service.view import JSON, Args, View, moment, text
 from swarmd.session.tokens import TokenCounter
 from swarmd.store.snapshots import snapshot
 
@@ -56,16 +56,19 @@ def _usual(agent: Agent) -> str:
 
 def definition(view: View, name: str, args: Mapping[str, Any]) -> Agent:
     """The definition in force, or that of the edited file which the call gives."""
-    text = args.get("file_text")
-    if text is not None:
-        return from_file(view, name, text, args.get("file_path"))
+    if args.get("file_text") is not None:
+        if view.actor.agent is not None:
+            # A file names others (system_prompt_file), which are read with the daemon's own rights.
+            raise Refused("an edited agent file is the operator's to try out")
+        path = text(args, "file_path", required=False) or None
+        return from_file(view, name, text(args, "file_text"), path)
     agent = view.tree.agent(name)
     if agent is None:
         raise NotFound(f"the agent {name!r} is not in force")
     return agent
 
 
-def from_file(view: View, name: str, text: str, path: str | None) -> Agent:
+def from_file(view: View, name: str, file_text: str, path: str | None) -> Agent:
     """An edited file's definition. Raises BadInput with every problem of the file."""
     import time
 
@@ -76,4 +79,4 @@ def from_file(view: View, name: str, text: str, path: str | None) -> Agent:
     runner_kinds = kinds()
     settings = read_settings(view.places.config, kinds=runner_kinds, guard=Guard(uid=os.geteuid()),
                              now_ns=time.time_ns())  # fmt: skip
-    return edited(view.places, name, text, path, rules_of(view.places, runner_kinds), settings)
+    return edited(view.places, name, file_text, path, rules_of(view.places, runner_kinds), settings)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from swarmd.core.instants import from_text, to_text
-from swarmd.errors import BadInput, NotFound
+from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.view import View
 from swarmd.store import queries, sessions
 
@@ -31,7 +31,9 @@ def named(view: View, name: Any) -> queries.Row:
 
 def _seen(view: View, id: int) -> queries.Row:
     row = dict(sessions.row(view.connection, id))
-    view.must_see(row["agent"])
+    if not view.sees(row["agent"]):
+        # Whose it is, is not told: a session could go through the numbers and learn the tree.
+        raise Refused(f"session {id} is neither one of {view.actor.agent} nor of an agent below it")
     return row
 
 
@@ -46,4 +48,7 @@ def _moment(view: View, agent: str, time: str) -> str:
 
         definition = view.tree.agent(agent)
         found = found.replace(tzinfo=UTC if definition is None else parse_zone(definition.when.timezone))
-    return to_text(found)
+    try:
+        return to_text(found)
+    except OverflowError:
+        raise BadInput(f"{time!r:.40} is before the year 1 or after the year 9999") from None

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from swarmd.core import acts, asking
 from swarmd.core.agent import Agent
-from swarmd.core.changes import Change, WriteMemory, act_of, target_of
+from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of
 from swarmd.core.documents import written_doc
 from swarmd.core.judge import judge
 from swarmd.core.names import REASON_BYTES, text_problem
-from swarmd.core.staging import Effect, MemoryWritten, Staged, Verdict
+from swarmd.core.staging import Effect, KeyWritten, MemoryWritten, Staged, Verdict
 from swarmd.core.wire import MemoryTree, Message, Reply, digest
 from swarmd.core.world import Actor
 from swarmd.errors import KINDS, BadInput, Failed, NotFound, Refused, SwarmdError
+from swarmd.session import drafts
+from swarmd.session.drafts import TakenUp
 from swarmd.session.journal import Bases, Journal, differences
+from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
+from swarmd.session.tally import Note, Tally, line, note, overtaken_draft
 from swarmd.store import commit as committing
 from swarmd.store import sessions
 from swarmd.store.connections import Connection, StoreError
+from swarmd.store.snapshots import reading
 from swarmd.store.world import SqlWorld
 
 ANSWERS_KEPT = 1000
@@ -29,35 +34,13 @@ ACTS_PER_SESSION = 5000
 """More is no work but a loop; each act costs a judgement and a line of the journal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """An act that is not in the change set, and why."""
-
-    act: str
-    target: str
-    reason: str
-
-
-@dataclass(slots=True, kw_only=True)
-class Tally:
-    """What the desk has gathered, for the flow to commit."""
-
-    changes: list[Change] = field(default_factory=list)
-    refusals: list[Note] = field(default_factory=list)
-    superseded: list[Note] = field(default_factory=list)
-    failed: str | None = None
-    checkpoints: int = 0
-    keys_changed: set[str] = field(default_factory=set)
-    drafts: dict[int, str] = field(default_factory=dict)
-    events: list[Mapping[str, Any]] = field(default_factory=list)
-
-
 class SessionDesk:
-    """core.wire.Desk for one session at one epoch. It is not thread-safe: it lives on the daemon's loop."""
+    """core.wire.Desk for one session at one epoch. It is not thread-safe: it lives on the daemon's loop, where calls
+    are answered one after another, so that none comes between a checkpoint's change set and its commit."""
 
     def __init__(
         self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
-        bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, saves: bool,
+        bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, saves: bool, masking: Masking,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._agent = agent
@@ -67,11 +50,16 @@ class SessionDesk:
         self._base = base
         self._bases = dict(bases)
         self._seen = dict(seen)
+        """The version of each key that the session has read in the store; its own staged writes have none there."""
+        self._written: set[tuple[str, str]] = set()
         self._journal = journal
         self._saves = saves
         self._effects: list[Effect] = []
         self._answers: OrderedDict[str, Reply] = OrderedDict()
+        self._turn = asyncio.Lock()
+        self._under_way: asyncio.Future[Reply] | None = None
         self._acts = 0
+        self.masking = masking
         self.tally = Tally()
         self.closed = False
 
@@ -79,18 +67,15 @@ class SessionDesk:
 
     async def call(self, message: Message) -> Reply:
         """An act or a read; a repeated message id gets the first answer again."""
-        return self._answered(message, self._once(message))
+        async with self._turn:
+            known = self._answers.get(message.id)
+            return known if known is not None else self._answered(message, self._once(message))
 
     async def checkpoint(self, message: Message, memory: MemoryTree, problems: tuple[str, ...]) -> Reply:
-        """Commit what is staged, with the memory copy as it is now."""
-        known = self._answers.get(message.id)
-        if known is not None:
-            return known
-        try:
-            value = await self._checkpoint(memory, problems)
-        except (SwarmdError, StoreError) as error:
-            return self._answered(message, _sorry(error))
-        return self._answered(message, Reply(value=value))
+        """Commit what is staged, with the memory copy as it is now. Who asks may be cancelled: the commit goes on, and
+        the session ends after it."""
+        self._under_way = asyncio.ensure_future(self._checkpoint_in_turn(message, memory, problems))
+        return await asyncio.shield(self._under_way)
 
     def event(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Keep something for the transcript."""
@@ -99,11 +84,19 @@ class SessionDesk:
 
     # -- what the flow asks for -----------------------------------------------------------------------------
 
-    def changes_with(self, memory: MemoryTree | None) -> list[Change]:
-        """Everything staged, and the difference that the memory copy makes."""
+    async def shut(self) -> None:
+        """From now on nothing more is staged; a checkpoint under way comes to its end first."""
+        async with self._turn:
+            self.closed = True
+
+    def changes_with(self, memory: MemoryTree | None, problems: Sequence[str] = ()) -> list[Change]:
+        """Everything staged, and the difference that the memory copy makes. With `problems` not all of the copy was
+        read: what is missing in it may still be there, and does not count as deleted."""
         if memory is None:
             return list(self.tally.changes)
-        return [*self.tally.changes, *self._memory_changes(memory)]
+        found = self._memory_changes(self.masking.tree(memory, self._base))
+        kept = [c for c in found if not (problems and isinstance(c, WriteMemory) and c.data is None)]
+        return [*self.tally.changes, *kept]
 
     def close(self) -> None:
         """The session has ended: whoever still asks is told so."""
@@ -113,14 +106,12 @@ class SessionDesk:
     # -- acts and reads -------------------------------------------------------------------------------------
 
     def _once(self, message: Message) -> Reply:
-        known = self._answers.get(message.id)
-        if known is not None:
-            return known
         if self.closed:
             return _sorry(Refused(f"session {self._session} has ended; nothing more is saved of it"))
         try:
-            return Reply(value=self._do(message.call, message.args))
-        except (SwarmdError, StoreError) as error:
+            with reading(self._ports.reader):
+                return Reply(value=self._do(message.call, message.args))
+        except (SwarmdError, StoreError, OSError) as error:
             return _sorry(error)
 
     def _answered(self, message: Message, reply: Reply) -> Reply:
@@ -133,9 +124,9 @@ class SessionDesk:
     def _do(self, call: str, args: Mapping[str, Any]) -> Any:
         world = self._world()
         if call in acts.ACTS:
-            return self._act(call, args, world)
+            return self._act(call, self.masking.args(args), world)
         if call == "fail":
-            return self._fail(args)
+            return self._fail(self.masking.args(args))
         if call.startswith("draft_"):
             return self._draft(call, world)
         value = self._ports.read(self._actor, world, call, args)
@@ -152,32 +143,43 @@ class SessionDesk:
         if self._acts > ACTS_PER_SESSION:
             raise Refused(f"a session may ask for {ACTS_PER_SESSION} acts, and this one has")
         changes = asking.build(call, args, self._actor, world, reserve=self._ports.reserve, seen=self._seen)
-        documents = [self._stage(change, world) for change in changes]
+        judged = []
+        for change in changes:
+            verdict = judge(self._actor, change, world, asked=True)
+            self._must_be_right(change, verdict)
+            judged.append((change, verdict, written_doc(change, verdict, world, self._actor)))
+            world.apply(verdict.effects)
+        # Only now is anything staged: an act that means several changes is refused as one.
+        for change, verdict, _ in judged:
+            if verdict.decision == "done":
+                self._keep(change, verdict)
+        documents = [{**document, "staged": True} for _, _, document in judged]
         return {"items": documents, "next": None} if args.get("to") == "children" else documents[0]
 
-    def _stage(self, change: Change, world: Staged) -> dict[str, Any]:
-        verdict = judge(self._actor, change, world, asked=True)
+    def _must_be_right(self, change: Change, verdict: Verdict) -> None:
         if verdict.decision == "refused":
-            self._refuse(change, verdict)
+            self.tally.refusals.append(note(change, verdict, self.masking.text))
+            raise KINDS[verdict.kind](verdict.reason)
         if verdict.decision == "superseded":
-            self.tally.superseded.append(_note(change, verdict))
+            self.tally.superseded.append(note(change, verdict, self.masking.text))
             raise Refused(f"{verdict.reason}; read it again before you set it")
-        document = written_doc(change, verdict, world, self._actor)
-        if verdict.decision == "done":
-            self._keep(change, verdict)
-            world.apply(verdict.effects)
-        return {**document, "staged": True}
 
     def _keep(self, change: Change, verdict: Verdict) -> None:
         self._journal.staged(change)
         self.tally.changes.append(change)
         self._effects.extend(verdict.effects)
+        if isinstance(change, SetKey | UnsetKey):
+            self._wrote(change.agent, change.key)
         if act_of(change) == "ctx_set" and getattr(change, "agent", None) == self._agent.name:
             self.tally.keys_changed.add(getattr(change, "key", ""))
 
-    def _refuse(self, change: Change, verdict: Verdict) -> None:
-        self.tally.refusals.append(_note(change, verdict))
-        raise KINDS[verdict.kind](verdict.reason)
+    def _wrote(self, agent: str, key: str) -> None:
+        """The key's next write is made from the same version as this one: what the session reads until its commit is
+        its own value, and says nothing of what others have written meanwhile."""
+        if (agent, key) not in self._seen:
+            row = SqlWorld(self._ports.reader, self._ports.clock.now()).key(agent, key)
+            self._seen[agent, key] = 0 if row is None else row.version
+        self._written.add((agent, key))
 
     def _fail(self, args: Mapping[str, Any]) -> dict[str, Any]:
         reason = args.get("reason")
@@ -189,98 +191,125 @@ class SessionDesk:
         return {"session": self._session, "reason": reason, "staged": True}
 
     def _draft(self, call: str, world: Staged) -> dict[str, Any]:
+        if call not in ("draft_show", "draft_apply", "draft_discard"):
+            raise NotFound(f"there is no call {call!r}")
         id = sessions.newest_draft(self._ports.reader, self._agent.name)
         if id is None or id in self.tally.drafts:
             raise NotFound(f"{self._agent.name} has no open draft")
         changes = sessions.draft(self._ports.reader, id)
-        document = {"session": id, "changes": [{"act": act_of(c), "target": target_of(c)} for c in changes]}
         if call == "draft_show":
-            return document
-        if call not in ("draft_apply", "draft_discard"):
-            raise NotFound(f"there is no call {call!r}")
-        verdicts = []
-        if call == "draft_apply":
-            for change in changes:
-                verdict = judge(self._actor, change, world, asked=False)
-                if verdict.decision == "done":
-                    self._keep(change, verdict)
-                    world.apply(verdict.effects)
-                elif verdict.decision != "nothing":
-                    (self.tally.refusals if verdict.decision == "refused" else self.tally.superseded).append(
-                        _note(change, verdict)
-                    )
-                verdicts.append({"act": act_of(change), "target": target_of(change), "verdict": verdict.decision,
-                                 "reason": verdict.reason})  # fmt: skip
-        self.tally.drafts[id] = "applied" if call == "draft_apply" else "discarded"
-        return {"session": id, "changes": verdicts or document["changes"], "staged": True}
+            return {"session": id, "changes": [line(change) for change in changes]}
+        if call == "draft_discard":
+            self.tally.drafts[id] = TakenUp(how="discarded")
+            return {"session": id, "changes": [line(change) for change in changes], "staged": True}
+        return {"session": id, "changes": self._taken_up(id, changes, world), "staged": True}
+
+    def _taken_up(self, id: int, changes: Sequence[Change], world: Staged) -> list[dict[str, Any]]:
+        """Stage what of a draft is still right; the rest is named, and goes with the draft."""
+        staged, lines = [], []
+        for change in changes:
+            verdict = judge(self._actor, change, world, asked=False)
+            if verdict.decision == "done":
+                self._keep(change, verdict)
+                world.apply(verdict.effects)
+                staged.append(change)
+            elif verdict.decision != "nothing":
+                notes = self.tally.refusals if verdict.decision == "refused" else self.tally.superseded
+                notes.append(note(change, verdict, self.masking.text))
+            lines.append({**line(change), "verdict": verdict.decision, "reason": verdict.reason})
+        self.tally.drafts[id] = TakenUp(how="applied", changes=tuple(staged))
+        return lines
 
     def _note_read(self, value: Any) -> None:
         """Remember the version of each key that a reply shows: what the session has seen, it may overwrite."""
         rows = value.get("items", [value]) if isinstance(value, dict) else []
         for row in rows:
             if isinstance(row, dict) and {"agent", "key", "version"} <= row.keys():
-                self._seen[row["agent"], row["key"]] = row["version"]
+                slot = row["agent"], row["key"]
+                if slot not in self._written:
+                    self._seen[slot] = max(row["version"], self._seen.get(slot, 0))
 
     # -- memory and checkpoints -----------------------------------------------------------------------------
 
     def _memory_changes(self, memory: MemoryTree) -> list[Change]:
         return differences(self._agent.name, self._base, memory, self._bases)
 
+    async def _checkpoint_in_turn(
+        self, message: Message, memory: MemoryTree, problems: Sequence[str]
+    ) -> Reply:
+        async with self._turn:
+            known = self._answers.get(message.id)
+            if known is not None:
+                return known
+            try:
+                return self._answered(message, Reply(value=await self._checkpoint(memory, problems)))
+            except (SwarmdError, StoreError, OSError) as error:
+                return self._answered(message, _sorry(error))
+
     async def _checkpoint(self, memory: MemoryTree, problems: Sequence[str]) -> dict[str, Any]:
         if self.closed:
             raise Refused(f"session {self._session} has ended; nothing more is saved of it")
         if problems:
             raise Refused(f"the memory copy may not be saved: {'; '.join(problems)}")
-        changes = self.changes_with(memory)
+        memory = self.masking.tree(memory, self._base)
+        changes = [*self.tally.changes, *self._memory_changes(memory)]
         if not self._saves:
-            return {"checkpoint": None, "changes": [_line(change) for change in changes], "superseded": []}
+            return {"checkpoint": None, "changes": [line(change) for change in changes], "superseded": []}
         number = self.tally.checkpoints + 1
-        committed = await self._commit(changes, number, memory)
-        self.tally.checkpoints = number
-        self.tally.changes.clear()
-        self._effects.clear()
-        self.tally.drafts.clear()
-        for change, verdict in zip(changes, committed.folded.verdicts, strict=True):
-            if verdict.decision == "superseded":
-                self.tally.superseded.append(_note(change, verdict))
-            if isinstance(change, WriteMemory):
-                self._bases[change.path] = _base_after(change, verdict)
+        await self._ports.settle(self._agent.name)
+        # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
+        self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
+        changes, closed, committed = await self._commit(changes, number, memory)
+        overtaken = [overtaken_draft(change, draft) for draft, change in closed]
+        self._saved(number, changes, committed.folded.verdicts, overtaken)
         self._base = memory
+        for agent in committed.memory_of:
+            await self._ports.settle(agent)
+        lines = zip(changes, committed.folded.verdicts, strict=True)
         return {
             "checkpoint": number,
-            "changes": [
-                {**_line(change), "verdict": verdict.decision}
-                for change, verdict in zip(changes, committed.folded.verdicts, strict=True)
-            ],
+            "changes": [{**line(change), "verdict": verdict.decision} for change, verdict in lines],
             "superseded": [note.reason for note in self.tally.superseded],
         }
 
     async def _commit(
         self, changes: Sequence[Change], number: int, memory: MemoryTree
-    ) -> committing.Committed:
-        ports, actor = self._ports, self._actor
-        await ports.settle(self._agent.name)
-        # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
-        self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
-        drafts = dict(self.tally.drafts)
+    ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
+        taken = dict(self.tally.drafts)
 
-        def work(connection: Connection) -> committing.Committed:
+        def work(connection: Connection) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
             sessions.still_running(connection, self._session, self._epoch)
-            done = committing.commit(connection, actor, changes, ports.clock.now(), act="checkpoint",
+            kept, closed = drafts.without_closed(connection, taken, changes)
+            done = committing.commit(connection, self._actor, kept, self._ports.clock.now(), act="checkpoint",
                                      target=self._agent.name, part=number)  # fmt: skip
             if done.refusals:
                 raise Refused("nothing was saved: " + "; ".join(done.refusals))
-            for id, how in drafts.items():
-                sessions.close_draft(connection, id, how, strict=False)
-            texts = {hash: memory.blobs[hash] for hash in memory.files.values()}
-            committing.keep_texts(connection, texts)
+            drafts.close(connection, taken)
+            committing.keep_texts(connection, {hash: memory.blobs[hash] for hash in memory.files.values()})
             sessions.checkpointed(connection, self._session, number)
-            return done
+            return kept, closed, done
 
-        done = await ports.writer.run(work)
-        for agent in done.memory_of:
-            await ports.settle(agent)
-        return done
+        return await self._ports.writer.run(work)
+
+    def _saved(
+        self, number: int, changes: Sequence[Change], verdicts: Sequence[Verdict], overtaken: Sequence[Note]
+    ) -> None:
+        """Go on from what the checkpoint has left."""
+        tally = self.tally
+        tally.checkpoints = number
+        tally.changes.clear()
+        tally.drafts.clear()
+        tally.superseded += overtaken
+        self._effects.clear()
+        self._written.clear()
+        for change, verdict in zip(changes, verdicts, strict=True):
+            if verdict.decision == "superseded":
+                tally.superseded.append(note(change, verdict, self.masking.text))
+            if isinstance(change, WriteMemory):
+                self._bases[change.path] = _base_after(change, verdict)
+            for effect in verdict.effects:
+                if isinstance(effect, KeyWritten):
+                    self._seen[effect.key.agent, effect.key.key] = effect.key.version
 
 
 def _base_after(change: WriteMemory, verdict: Verdict) -> tuple[int, str | None]:
@@ -290,14 +319,6 @@ def _base_after(change: WriteMemory, verdict: Verdict) -> tuple[int, str | None]
         if isinstance(effect, MemoryWritten) and not effect.merged:
             return effect.document.rev, None
     return -1, text
-
-
-def _line(change: Change) -> dict[str, Any]:
-    return {"act": act_of(change), "target": target_of(change)}
-
-
-def _note(change: Change, verdict: Verdict) -> Note:
-    return Note(act=act_of(change), target=target_of(change), reason=verdict.reason)
 
 
 def _sorry(error: Exception) -> Reply:

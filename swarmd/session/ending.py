@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,14 @@ from swarmd.core.judge import fold
 from swarmd.core.staging import Folded, Verdict
 from swarmd.core.wire import Result, Usage
 from swarmd.core.world import Actor
+from swarmd.errors import SwarmdError
+from swarmd.session import drafts
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ports import Ports
+from swarmd.session.tally import Note, overtaken_draft
 from swarmd.store import audit, sessions
 from swarmd.store import commit as committing
-from swarmd.store.connections import Connection
+from swarmd.store.connections import Connection, StoreError
 from swarmd.store.trees import tree_of
 from swarmd.store.world import SqlWorld
 
@@ -49,7 +53,7 @@ async def end(
     one transaction; the memory files are published after it, before the agent may start again."""
     changes = ending.changes
     if desk is not None:
-        await ports.settle(order.agent)
+        await _settled(ports, order.agent)
 
     def work(connection: Connection) -> tuple[str, frozenset[str]]:
         if epoch is not None:
@@ -60,8 +64,15 @@ async def end(
     if desk is not None:
         desk.close()
     for name in memory_of:
-        await ports.settle(name)
+        await _settled(ports, name)
     return outcome
+
+
+async def _settled(ports: Ports, agent: str) -> None:
+    """Bring memory files up to date, where that can be done now: the end of a session does not hang on it. What
+    waits is done before the agent's next session, which does."""
+    with suppress(SwarmdError, OSError, StoreError):
+        await ports.settle(agent)
 
 
 def _ended(
@@ -77,17 +88,21 @@ def _ended(
     now = ports.clock.now()
     outcome, reason = ending.outcome, ending.reason
     memory_of: frozenset[str] = frozenset()
+    overtaken: list[Note] = []
     draft = tuple(changes)
     if desk is not None and actor is not None:
+        reason = desk.masking.text(reason)
         if order.mode != "commit":
             outcome, reason = _tried(connection, ports, order, ending, changes, actor)
             draft = ()
         elif outcome == "success":
-            outcome, reason, memory_of = _committed(connection, ports, order, changes, desk, actor)
+            outcome, reason, memory_of, overtaken = _committed(connection, ports, order, changes, desk, actor)
             draft = () if outcome != "refused" else draft
         else:
             _keep(connection, order.id, desk.tally.checkpoints + 1, changes, outcome)
-        _keep_notes(connection, order.id, desk)
+        if draft:
+            drafts.hand_on(connection, desk.tally.drafts)
+        _keep_notes(connection, order, desk, overtaken, ending.result)
     result = ending.result
     in_force = tree_of(connection).agent(order.agent)
     sessions.end(
@@ -108,25 +123,22 @@ def _committed(
     changes: Sequence[Change],
     desk: SessionDesk,
     actor: Actor,
-) -> tuple[str, str, frozenset[str]]:
-    """Try the commit: the outcome, its reason, and whose memory has changed."""
-    now = ports.clock.now()
-    part = desk.tally.checkpoints + 1
-    if order.agent not in tree_of(connection):
-        _keep(connection, order.id, part, changes, "refused")
-        return "refused", f"the agent {order.agent!r} was removed while its session ran", frozenset()
-    committed = committing.commit(connection, actor, changes, now, target=order.agent, part=part)
+) -> tuple[str, str, frozenset[str], list[Note]]:
+    """Try the commit: the outcome, its reason, whose memory has changed, and what of a draft was overtaken."""
+    tally, part = desk.tally, desk.tally.checkpoints + 1
+    kept, closed = drafts.without_closed(connection, tally.drafts, changes)
+    committed = committing.commit(connection, actor, kept, ports.clock.now(), target=order.agent, part=part)
+    verdicts = committed.folded.verdicts
     if committed.refusals:
-        committing.record(
-            connection, order.id, part, changes, committed.folded.verdicts, verdict_of=_refused_whole
-        )
-        return "refused", "; ".join(committed.refusals), frozenset()
-    for id, how in desk.tally.drafts.items():
-        sessions.close_draft(connection, id, how, strict=False)
-    overtaken = [v.reason for v in committed.folded.verdicts if v.decision == "superseded"]
-    reason = f"superseded: {'; '.join(overtaken)}" if overtaken else ""
-    changed = committed.changed or desk.tally.checkpoints > 0 or bool(desk.tally.drafts)
-    return ("committed" if changed else "no_change"), reason, committed.memory_of
+        committing.record(connection, order.id, part, kept, verdicts, verdict_of=_refused_whole)
+        # One reason may stand against many acts.
+        return "refused", "; ".join(dict.fromkeys(committed.refusals)), frozenset(), []
+    drafts.close(connection, tally.drafts)
+    notes = [overtaken_draft(change, draft) for draft, change in closed]
+    overtaken = [*(v.reason for v in verdicts if v.decision == "superseded"), *(note.reason for note in notes)]
+    reason = f"superseded: {'; '.join(dict.fromkeys(overtaken))}" if overtaken else ""
+    changed = committed.changed or tally.checkpoints > 0 or bool(tally.drafts)
+    return ("committed" if changed else "no_change"), reason, committed.memory_of, notes
 
 
 def _refused_whole(verdict: Verdict) -> str:
@@ -166,9 +178,13 @@ def _keep(connection: Connection, id: int, part: int, changes: Sequence[Change],
     committing.record(connection, id, part, changes, verdicts, verdict_of=lambda _: "not_written")
 
 
-def _keep_notes(connection: Connection, id: int, desk: SessionDesk) -> None:
-    """The acts that were refused or overtaken when they were asked for; they are in no change set."""
-    tally = desk.tally
+def _keep_notes(
+    connection: Connection, order: Order, desk: SessionDesk, overtaken: Sequence[Note], result: Result | None
+) -> None:
+    """What was refused or overtaken and is in no change set: acts when they were asked for, files of the memory copy."""
+    tally, masked = desk.tally, desk.masking.text
     notes = [("refused", n.act, n.target, n.reason) for n in tally.refusals]
-    notes += [("superseded", n.act, n.target, n.reason) for n in tally.superseded]
-    committing.note(connection, id, notes)
+    problems = result.memory_problems if result is not None else ()
+    notes += [("refused", "memory_write", f"{order.agent}:", masked(problem)) for problem in problems]
+    notes += [("superseded", n.act, n.target, n.reason) for n in (*tally.superseded, *overtaken)]
+    committing.note(connection, order.id, notes)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmd.core.agent import Agent, definition_hash
+from swarmd.core.changes import Change
 from swarmd.core.instants import maybe_instant
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
@@ -27,7 +28,8 @@ from swarmd.runners.outcomes import RunCancelled
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.journal import Journal
-from swarmd.session.persistence import surely
+from swarmd.session.known_secrets import Masking
+from swarmd.session.persistence import surely, through
 from swarmd.session.ports import Ports
 from swarmd.session.requests import request_of
 from swarmd.store import sessions
@@ -100,20 +102,27 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
 
 async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str]) -> Ending:
     """How the runner's part went, whatever it does."""
-    desk = started.desk
+    result: Result | None = None
     try:
-        result = await ports.runner(started.agent.runner_kind).run(started.request, desk)
+        result = await ports.runner(started.agent.runner_kind).run(started.request, started.desk)
         return await _judged(ports, started, result)
     except OutcomeUnknown:
         raise
     except Exception as error:  # noqa: BLE001 - runners are plug-ins: whatever they raise ends their session
-        what = f"the runner {started.agent.runner_kind} broke"
-        return Ending(outcome="failed", reason=_fault(what, error), changes=tuple(desk.changes_with(None)))
-    except RunCancelled as stop:
-        changes = tuple(desk.changes_with(stop.result.memory))
-        return Ending(outcome="cancelled", reason=why_cancelled(), changes=changes, result=stop.result)
-    except asyncio.CancelledError:
-        return Ending(outcome="cancelled", reason=why_cancelled(), changes=tuple(desk.changes_with(None)))
+        reason = _fault(f"the runner {started.agent.runner_kind} broke", error)
+        return Ending(outcome="failed", reason=reason, changes=await _left(started, result), result=result)
+    except asyncio.CancelledError as stop:
+        result = stop.result if isinstance(stop, RunCancelled) else result
+        reason = why_cancelled()
+        return Ending(outcome="cancelled", reason=reason, changes=await _left(started, result), result=result)
+
+
+async def _left(started: Started, result: Result | None) -> tuple[Change, ...]:
+    """The change set of a session whose runner is at its end: nothing comes to it any more."""
+    await through(asyncio.ensure_future(started.desk.shut()))
+    if result is None:
+        return tuple(started.desk.changes_with(None))
+    return tuple(started.desk.changes_with(result.memory, result.memory_problems))
 
 
 def _fault(what: str, error: Exception) -> str:
@@ -127,7 +136,7 @@ async def _start(ports: Ports, order: Order) -> Started:
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
     seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
-    token = randomness.token_urlsafe(32)
+    token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
                   cause_handoff=_cause(order, seen))  # fmt: skip
     facts = _facts(agent, prompt, seen, token, actor)
@@ -140,10 +149,11 @@ async def _start(ports: Ports, order: Order) -> Started:
         bases={d.path: (d.rev, None) for d in seen.memory},
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
         journal=Journal(session_folder(ports, order.id)), saves=order.mode == "commit",
+        masking=Masking((*secrets, token)),
     )  # fmt: skip
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
-        memory=memory, token=token, secrets=ports.secrets(agent.runner_options),
+        memory=memory, token=token, secrets=secrets,
     )  # fmt: skip
     return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk,
                    request=request)  # fmt: skip
@@ -168,7 +178,8 @@ def _mark(
     now: datetime,
     facts: Mapping[str, Any],
 ) -> int:
-    keep_definition(connection, agent, facts["definition"], now)
+    if order.definition is not None:  # one that was in force is kept already
+        keep_definition(connection, agent, facts["definition"], now)
     return sessions.start(connection, order.id, now, facts)
 
 
@@ -201,21 +212,20 @@ def _depth(order: Order, seen: Snapshot) -> int:
 
 async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
     """The ending that a runner's result means, before the commit."""
-    desk, tally = started.desk, started.desk.tally
-    changes = desk.changes_with(result.memory)
-    outcome, reason = _outcome(result, tally.failed)
+    changes = await _left(started, result)
+    outcome, reason = _outcome(result, started.desk.tally.failed)
     if outcome == "success" and result.memory_problems:
         outcome, reason = "refused", "; ".join(result.memory_problems)
     if outcome == "success":
         problem = await _success_problem(ports, started, result)
         if problem is not None:
             outcome, reason = "failed", problem
-    return Ending(outcome=outcome, reason=reason, changes=tuple(changes), result=result)
+    return Ending(outcome=outcome, reason=reason, changes=changes, result=result)
 
 
 def _outcome(result: Result, failed: str | None) -> tuple[str, str]:
-    """An agent that says itself that it failed has failed, whatever its program's exit status."""
-    if failed is not None and result.outcome == "success":
+    """An agent that says itself that it failed has failed, in its own words, whatever its program's exit status."""
+    if failed is not None and result.outcome in ("success", "failed"):
         return "failed", failed
     return result.outcome, result.reason
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
+from typing import Any
 
 from swarmd.errors import NotFound, Refused
 from swarmd.session.ending import Ending
@@ -27,7 +28,7 @@ async def surely(attempt: Callable[[Ending], Awaitable[str]], ending: Ending, *,
     pause = FIRST_PAUSE_SECONDS
     while True:
         ending_now = asyncio.ensure_future(attempt(ending))
-        await _through(ending_now)
+        await through(ending_now)
         try:
             return ending_now.result()
         except (OutcomeUnknown, Refused, NotFound):
@@ -39,11 +40,11 @@ async def surely(attempt: Callable[[Ending], Awaitable[str]], ending: Ending, *,
                 # What it did is judged at another time by a person, not after an hour by us.
                 ending = replace(ending, outcome="failed", reason=reason)
                 continue
-        await _through(asyncio.ensure_future(asyncio.sleep(pause)))
+        await through(asyncio.ensure_future(asyncio.sleep(pause)))
         pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
-async def _through(task: asyncio.Future[Any]) -> None:
+async def through(task: asyncio.Future[Any]) -> None:
     """Wait for its end, whoever cancels the waiter."""
     while not task.done():
         try:

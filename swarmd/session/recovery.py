@@ -7,13 +7,16 @@ from datetime import datetime
 from pathlib import Path
 
 from swarmd.core.changes import Change
+from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
 from swarmd.runners.leftovers import kill_leftovers
 from swarmd.runners.memory_copy import read_memory
 from swarmd.runners.workspace import clear, places
 from swarmd.session import journal
+from swarmd.session.known_secrets import Masking, passed_by
 from swarmd.store import audit, queries, sessions, trees
+from swarmd.store import commit as committing
 from swarmd.store.connections import Connection
 from swarmd.store.store import Store
 from swarmd.store.trees import tree_of
@@ -54,6 +57,10 @@ def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None
 def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
     def work(connection: Connection) -> None:
         agent = tree_of(connection).agent(row["agent"])
+        # What its checkpoints wrote has rows already; this is what was under way.
+        verdicts = [Verdict(decision="nothing", reason="not saved: the session is lost")] * len(changes)
+        committing.record(connection, row["id"], row["checkpoints"] + 1, changes, verdicts,
+                          verdict_of=lambda _: "not_written")  # fmt: skip
         sessions.end(connection, row["id"], outcome="lost", reason=REASON, now=now,
                      limits=agent.limits if agent is not None else None, draft=changes)  # fmt: skip
         audit.write(connection, at=now, by="system", act="session_end", target=row["agent"],
@@ -77,7 +84,10 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> list[Cha
     memory, problems = read_memory(str(copy), base, (*own, "archive/**"))
     if memory is None or problems:
         return changes
-    return [*changes, *journal.differences(row["agent"], base, memory, known)]
+    options = agent.runner_options if agent is not None else {}
+    # Its token is dead, and known only by its hash.
+    masked = Masking(passed_by(host.environ)(options)).tree(memory, base)
+    return [*changes, *journal.differences(row["agent"], base, masked, known)]
 
 
 def _base_tree(world: SqlWorld, agent: str, bases: journal.Bases) -> MemoryTree:

@@ -160,9 +160,9 @@ def look_at(folder: Folder, known: Mapping[str, Mark], shelf: Shelf) -> Look:
     here = _look_at_files(folder, listing, known, look)
     missing = [path for path, mark in known.items() if mark.seen_hash is not None and path not in here]
     if listing.whole:
-        _look_at_missing(
-            folder, listing, [path for path in missing if not _within(path, listing.unfit)], look, shelf
-        )
+        # What lies behind a link or in a folder that cannot be read is not gone.
+        missing = [path for path in missing if not _within(path, look.problems)]
+        _look_at_missing(folder, listing, missing, look, shelf)
     _refuse_edits(look, known)
     return look
 

@@ -116,8 +116,10 @@ class Folder:
         try:
             with self._parent(path) as (fd, name):
                 return read_stable(fd, name, file_limit(path), self._disk)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return None
+        except NotADirectoryError:
+            return Unfit(why="a file or a link stands where a folder of its path should be: move that away")
         except OSError as error:
             return Unfit(why=f"it cannot be read: {os.strerror(error.errno or 0)}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from swarmd.store.holding import resumed_key
@@ -66,9 +67,9 @@ def _rename_in_drafts(connection: sqlite3.Connection, old: str, new: str) -> Non
             connection.execute("UPDATE drafts SET changes = ? WHERE session = ?", (text, row["session"]))
 
 
-def forget(connection: sqlite3.Connection, agent: str) -> None:
+def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
     """Remove keys, memory and pauses of an agent that is out of force. Sessions, handoffs and the audit stay: they
-    are the history of others too."""
+    are the history of others too. Returns the digests of its texts, for `forget_texts` when its folder is gone."""
     hashes = [
         row[0]
         for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE agent = ? AND hash IS NOT NULL", (agent,))
@@ -86,8 +87,12 @@ def forget(connection: sqlite3.Connection, agent: str) -> None:
     ):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (agent,))
     connection.execute("DELETE FROM meta WHERE key = ?", (resumed_key(agent),))
-    # Its texts go too, but for those that another agent has word for word.
-    shared = {row[0] for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE hash IS NOT NULL")}
-    connection.executemany("DELETE FROM blobs WHERE hash = ?", [(hash,) for hash in hashes if hash not in shared])
     connection.execute("UPDATE sessions SET draft = 'discarded' WHERE agent = ? AND draft = 'open'", (agent,))
     connection.execute("DELETE FROM agents WHERE name = ?", (agent,))
+    return hashes
+
+
+def forget_texts(connection: sqlite3.Connection, hashes: Sequence[str]) -> None:
+    """Remove these texts, but for those that somebody else has word for word."""
+    shared = {row[0] for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE hash IS NOT NULL")}
+    connection.executemany("DELETE FROM blobs WHERE hash = ?", [(hash,) for hash in hashes if hash not in shared])

@@ -84,7 +84,8 @@ def last_session(connection: sqlite3.Connection, agent: str, at: str | None = No
 
 def live(connection: sqlite3.Connection) -> list[Row]:
     """Sessions that are queued or running, oldest first."""
-    return [dict(r) for r in connection.execute("SELECT * FROM sessions WHERE state != 'ended' ORDER BY id")]
+    rows = connection.execute("SELECT * FROM sessions INDEXED BY sessions_live WHERE state != 'ended' ORDER BY id")
+    return [dict(row) for row in rows]
 
 
 def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
@@ -207,7 +208,7 @@ def conflicts(connection: sqlite3.Connection, agent: str | None = None) -> list[
     if agent is not None:
         where.append("agent = ?")
         values.append(agent)
-    return _select(connection, "SELECT * FROM conflicts", where, values, "id", 1000)
+    return _select(connection, "SELECT * FROM conflicts INDEXED BY conflicts_open", where, values, "id", 1000)
 
 
 def agent_history(connection: sqlite3.Connection, agent: str, n: int = 1000) -> list[Row]:
@@ -305,7 +306,7 @@ def counts(connection: sqlite3.Connection) -> Row:
     """How many sessions wait and run."""
     row = connection.execute(
         "SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'running') AS running "
-        "FROM sessions WHERE state != 'ended'"
+        "FROM sessions INDEXED BY sessions_live WHERE state != 'ended'"
     ).fetchone()
     return dict(row)
 
@@ -355,7 +356,8 @@ def by_ids(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Row]:
 def retries_of(connection: sqlite3.Connection, id: int) -> list[Row]:
     """The queued sessions that are to retry this one."""
     rows = connection.execute(
-        "SELECT * FROM sessions WHERE state = 'queued' AND state != 'ended' AND retry_of = ?", (id,)
+        "SELECT * FROM sessions INDEXED BY sessions_live WHERE state = 'queued' AND state != 'ended' AND retry_of = ?",
+        (id,),
     )
     return [dict(row) for row in rows]
 

@@ -52,9 +52,13 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__.splitlines()[0])
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(f"{k} {v}" for k, v in GROUPS.items()))
+    parser.add_argument(
+        "groups", nargs="*", metavar="GROUP", help=", ".join(f"{k} {v}" for k, v in GROUPS.items())
+    )
     parser.add_argument("--quick", action="store_true", help="the least of everything, to see that it works")
-    parser.add_argument("--dir", help="a folder on the disk to measure (a short path); the temp folder by default")
+    parser.add_argument(
+        "--dir", help="a folder on the disk to measure (a short path); the temp folder by default"
+    )
     for name, what in (("runs", "sessions of each sort"), ("processes", "starts of each program"),
                        ("agents", "agent files to load")):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, help=what)

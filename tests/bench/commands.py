@@ -39,7 +39,10 @@ def run(scale: Scale) -> None:
     asyncio.run(_make_history(root))
     env = environment(root)
     hello, swarmd = floors.script(root, "hello", floors.HELLO), floors.script(root, "swarmd", floors.SWARMD)
-    programs = {"hello, by click": [hello], **{f"swarmd {name}": [swarmd, *args] for name, args in COMMANDS.items()}}
+    programs = {
+        "hello, by click": [hello],
+        **{f"swarmd {name}": [swarmd, *args] for name, args in COMMANDS.items()},
+    }
     elapsed, cpu = [{name: Series(name) for name in programs} for _ in range(2)]
     for number in range(scale.processes + 1):
         for name, command in programs.items():
@@ -53,7 +56,7 @@ def run(scale: Scale) -> None:
     show("d. the same, CPU", list(cpu.values()), [floor])
     slow = [name for name, row in elapsed.items() if row.at(0.5) > BAR * elapsed[floor].at(0.5)]
     if slow:
-        _show_imports(slow, env, hello)
+        _show_imports(slow, env, hello, min(IMPORT_RUNS, scale.processes))
     print(f"\nabove {BAR:g} times the hello: {', '.join(slow) or 'none'}")
 
 
@@ -68,13 +71,13 @@ async def _make_history(root: Path) -> None:
             await played(daemon, names)
 
 
-def _show_imports(slow: Sequence[str], env: Mapping[str, str], hello: Path) -> None:
+def _show_imports(slow: Sequence[str], env: Mapping[str, str], hello: Path, runs: int) -> None:
     """What the slow commands import that the hello does not, by what -X importtime says of them."""
-    known = _imports([str(hello)], env)
+    known = _imports([str(hello)], env, runs)
     found: dict[str, float] = {}
     for name in slow:
         args = ["-c", f"from swarmd.cli import main; main({list(COMMANDS[name.removeprefix('swarmd ')])!r})"]
-        for module, own in _imports(args, env).items():
+        for module, own in _imports(args, env, runs).items():
             if module not in known:
                 found[module] = max(found.get(module, 0.0), own)
     costliest = sorted(found.items(), key=lambda item: -item[1])
@@ -82,10 +85,10 @@ def _show_imports(slow: Sequence[str], env: Mapping[str, str], hello: Path) -> N
     facts(title, [(f"   {module}", duration(own)) for module, own in costliest[:COSTLIEST]])
 
 
-def _imports(args: Sequence[str], env: Mapping[str, str]) -> dict[str, float]:
+def _imports(args: Sequence[str], env: Mapping[str, str], runs: int) -> dict[str, float]:
     """The seconds that each module's own import takes: the least of a few runs."""
     least: dict[str, float] = {}
-    for _ in range(IMPORT_RUNS):
+    for _ in range(runs):
         command = [sys.executable, "-X", "importtime", *args]
         ran = subprocess.run(command, env=dict(env), capture_output=True, text=True, check=False)
         for own, module in SPENT.findall(ran.stderr):

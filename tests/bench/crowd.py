@@ -54,7 +54,9 @@ def _crowd(scale: Scale, env: Mapping[str, str], command, failures: list[str]) -
         found = []
         for number in range(scale.writes):
             start = time.perf_counter()
-            ran = subprocess.run(list(command(writer, number)), env=dict(env), capture_output=True, text=True, check=False)
+            ran = subprocess.run(
+                list(command(writer, number)), env=dict(env), capture_output=True, text=True, check=False
+            )
             found.append(time.perf_counter() - start)
             if ran.returncode:
                 failures.append(ran.stderr.strip())

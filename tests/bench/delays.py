@@ -17,7 +17,7 @@ from tests.bench.swarm import daemon_in, write_agents
 from tests.bench.table import Series, show
 
 DEFAULT_CAP = 8
-LEAD_SECONDS = 2.0
+QUICK_SECONDS = 1
 LOAD_SECONDS = 0.004
 """A generous guess of what an agent's file costs to load: the minute is chosen so far ahead."""
 
@@ -28,17 +28,25 @@ class _Late(Exception):
 
 def run(scale: Scale) -> None:
     for count in scale.due:
-        heap = Series("heapq and bare coroutines", asyncio.run(_heap(count)))
-        stock = Series("APScheduler, a CronTrigger job each", asyncio.run(_stock(count)))
+        heap = Series("heapq and bare coroutines", asyncio.run(_heap(count, _lead(scale))))
+        stock = Series("APScheduler, a CronTrigger job each", asyncio.run(_stock(count, _lead(scale))))
         rows = [heap, stock]
         for cap, words in ((count, "no cap"), (DEFAULT_CAP, f"{DEFAULT_CAP} at once")):
-            begun, called = _swarmd(scale.folder, count, cap)
-            rows += [Series(f"swarmd, {words}: claimed, begun", begun), Series(f"swarmd, {words}: runner called", called)]
+            begun, called = _swarmd(scale, count, cap)
+            rows += [
+                Series(f"swarmd, {words}: claimed, begun", begun),
+                Series(f"swarmd, {words}: runner called", called),
+            ]
         show(f"c. start delay, {count} agents due", rows, [heap.name, stock.name])
 
 
-async def _heap(count: int) -> list[float]:
-    due = time.time() + LEAD_SECONDS
+def _lead(scale: Scale) -> float:
+    """What is set up must be ready so long before it is due."""
+    return 2.0 if scale.minutes else 0.3
+
+
+async def _heap(count: int, lead: float) -> list[float]:
+    due = time.time() + lead
     heap = [(due, number) for number in range(count)]
     heapq.heapify(heap)
     found: list[float] = []
@@ -56,11 +64,11 @@ async def _heap(count: int) -> list[float]:
     return found
 
 
-async def _stock(count: int) -> list[float]:
+async def _stock(count: int, lead: float) -> list[float]:
     found: list[float] = []
     all_called = asyncio.Event()
     # The second of the minute at which they are due; adding ten thousand jobs takes a while.
-    due = int(time.time() + LEAD_SECONDS + count * 0.0005) + 1
+    due = int(time.time() + lead + count * 0.0005) + 1
 
     async def called() -> None:
         found.append(time.time() - due)
@@ -78,40 +86,56 @@ async def _stock(count: int) -> list[float]:
     return found
 
 
-def _swarmd(folder: Path, count: int, cap: int) -> tuple[list[float], list[float]]:
-    lead = LEAD_SECONDS + count * LOAD_SECONDS
+def _swarmd(scale: Scale, count: int, cap: int) -> tuple[list[float], list[float]]:
+    """The delays until each session was begun (its slot is durable, it has a place), and until its runner was called."""
+    lead = _lead(scale) + count * LOAD_SECONDS
     while True:
         try:
-            return asyncio.run(_delays(folder / f"due-{count}-{cap}-{lead:.0f}", count, cap, lead))
+            return asyncio.run(
+                _delays(scale.folder / f"due-{count}-{cap}-{lead:.0f}", count, cap, lead, scale.minutes)
+            )
         except _Late:
             lead *= 2
 
 
-async def _delays(root: Path, count: int, cap: int, lead: float) -> tuple[list[float], list[float]]:
-    """The delays until each session was begun (its slot is durable and it has a place), and until its runner was called."""
+async def _delays(
+    root: Path, count: int, cap: int, lead: float, minutes: bool
+) -> tuple[list[float], list[float]]:
+    period = 60 if minutes else QUICK_SECONDS
+    due = (time.time() + lead) // period * period + period
     # One minute of the hour: what is not done within it must not meet the next fire.
-    due = (time.time() + lead) // 60 * 60 + 60
-    minute = datetime.fromtimestamp(due, UTC).minute
-    schedule = f'schedule = {{ cron = "{minute} * * * *", timezone = "UTC" }}\n'
-    write_agents(root, count, schedule=schedule, sessions=cap)
-    begun: list[float] = []
-    found: list[float] = []
-    all_called = asyncio.Event()
-
-    def called(_: object) -> None:
-        found.append(time.time() - due)
-        if len(found) == count:
-            all_called.set()
-
-    async with daemon_in(root, Noop(called), scheduling=True) as daemon:
+    cron = f'{{ cron = "{datetime.fromtimestamp(due, UTC).minute} * * * *", timezone = "UTC" }}'
+    schedule = cron if minutes else f'{{ every = "{QUICK_SECONDS}s" }}'
+    write_agents(root, count, schedule=f"schedule = {schedule}\n", sessions=cap)
+    begun, called = _Calls(due, count), _Calls(due, count)
+    async with daemon_in(root, Noop(lambda request: called.note(request.agent)), scheduling=True) as daemon:
         begin = daemon.starter._run
 
         def noted(order, why_cancelled):
-            begun.append(time.time() - due)
+            begun.note(order.agent)
             return begin(order, why_cancelled)
 
         daemon.starter._run = noted
-        if time.time() > due - LEAD_SECONDS / 2:
+        if time.time() > due:
             raise _Late
-        await asyncio.wait_for(all_called.wait(), lead + 120 + count * 0.05)
-    return begun, found
+        await asyncio.wait_for(called.all.wait(), lead + 120 + count * 0.05)
+    return begun.delays, called.delays
+
+
+class _Calls:
+    """How long after `due` each agent was called first."""
+
+    def __init__(self, due: float, count: int) -> None:
+        self._due = due
+        self._count = count
+        self._seen: set[str] = set()
+        self.delays: list[float] = []
+        self.all = asyncio.Event()
+
+    def note(self, agent: str) -> None:
+        delay = time.time() - self._due
+        if delay >= 0 and agent not in self._seen:
+            self._seen.add(agent)
+            self.delays.append(delay)
+            if len(self._seen) == self._count:
+                self.all.set()

@@ -39,7 +39,9 @@ class Commits:
         self._connection = sqlite3.connect(folder / "floor.db", isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("CREATE TABLE IF NOT EXISTS floor (id INTEGER PRIMARY KEY, at REAL, text TEXT)")
+        self._connection.execute(
+            "CREATE TABLE IF NOT EXISTS floor (id INTEGER PRIMARY KEY, at REAL, text TEXT)"
+        )
 
     def one(self) -> float:
         """The time of a durable commit of ten rows."""
@@ -89,7 +91,9 @@ class Ran:
 def program(command: Sequence[str | Path], env: Mapping[str, str]) -> Ran:
     """Run a program that must succeed."""
     start = time.perf_counter()
-    process = subprocess.Popen(list(command), env=dict(env), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        list(command), env=dict(env), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     assert process.stderr is not None
     with process.stderr as file:
         said = file.read()
@@ -97,7 +101,9 @@ def program(command: Sequence[str | Path], env: Mapping[str, str]) -> Ran:
     elapsed = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise AssertionError(f"{' '.join(map(str, command))} ended with {process.returncode}: {said.decode()}")
+        raise AssertionError(
+            f"{' '.join(map(str, command))} ended with {process.returncode}: {said.decode()}"
+        )
     return Ran(elapsed=elapsed, cpu=usage.ru_utime + usage.ru_stime)
 
 

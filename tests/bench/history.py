@@ -28,22 +28,22 @@ LINE = "What was seen on day {day}, and what is to be done about it.\n"
 _AGENT = "printf('agent-%05d', i % 12)"
 _AT = "strftime('%Y-%m-%dT%H:%M:%f000+00:00', 1700000000 + i, 'unixepoch')"
 FILLS = (
-    (0.25, f"INSERT INTO sessions (agent, trigger, state, outcome, queued, started, ended, by) SELECT {_AGENT}, 'cron', "
-           f"'ended', 'committed', {_AT}, {_AT}, {_AT}, 'schedule' FROM n"),
-    (0.25, f"INSERT INTO slots (agent, slot, last, decision, session, at) SELECT {_AGENT}, {_AT}, {_AT}, 'started', i, "
-           f"{_AT} FROM n"),
-    (0.15, "INSERT INTO changes (session, seq, part, act, target, verdict, effect) SELECT i + 1, 1, 1, 'ctx_set', "
-           "'last', 'done', '[]' FROM n"),
-    (0.10, f"INSERT INTO audit (at, by, act, target, detail, session, hash) SELECT {_AT}, 'bench', 'commit', {_AGENT}, "
-           "'{}', i, hex(randomblob(32)) FROM n"),
-    (0.10, f"INSERT INTO key_history (agent, key, version, value, at, by) SELECT {_AGENT}, 'last', i, i, {_AT}, 'bench' "
-           "FROM n"),
-    (0.05, f"INSERT INTO handoffs (id, sender, receiver, text, priority, status, created, depth, by, moved) SELECT "
-           f"100 + i, 'agent-00000', {_AGENT}, 'done long ago', 'normal', 'completed', {_AT}, 1, 'bench', {_AT} FROM n"),
-    (0.05, f"INSERT INTO reports (agent, parent, text, at, by) SELECT {_AGENT}, 'agent-00000', 'all is well', {_AT}, "
-           "'bench' FROM n"),
-    (0.05, f"INSERT INTO revisions (agent, path, rev, parent, size, at, by) SELECT {_AGENT}, 'old.md', i, i - 1, 0, "
-           f"{_AT}, 'bench' FROM n"),
+    (0.25, (f"INSERT INTO sessions (agent, trigger, state, outcome, queued, started, ended, by) SELECT {_AGENT}, 'cron', "
+           f"'ended', 'committed', {_AT}, {_AT}, {_AT}, 'schedule' FROM n")),
+    (0.25, (f"INSERT INTO slots (agent, slot, last, decision, session, at) SELECT {_AGENT}, {_AT}, {_AT}, 'started', i, "
+           f"{_AT} FROM n")),
+    (0.15, ("INSERT INTO changes (session, seq, part, act, target, verdict, effect) SELECT i + 1, 1, 1, 'ctx_set', "
+           "'last', 'done', '[]' FROM n")),
+    (0.10, (f"INSERT INTO audit (at, by, act, target, detail, session, hash) SELECT {_AT}, 'bench', 'commit', {_AGENT}, "
+           "'{}', i, hex(randomblob(32)) FROM n")),
+    (0.10, (f"INSERT INTO key_history (agent, key, version, value, at, by) SELECT {_AGENT}, 'last', i, i, {_AT}, 'bench' "
+           "FROM n")),
+    (0.05, (f"INSERT INTO handoffs (id, sender, receiver, text, priority, status, created, depth, by, moved) SELECT "
+           f"100 + i, 'agent-00000', {_AGENT}, 'done long ago', 'normal', 'completed', {_AT}, 1, 'bench', {_AT} FROM n")),
+    (0.05, (f"INSERT INTO reports (agent, parent, text, at, by) SELECT {_AGENT}, 'agent-00000', 'all is well', {_AT}, "
+           "'bench' FROM n")),
+    (0.05, (f"INSERT INTO revisions (agent, path, rev, parent, size, at, by) SELECT {_AGENT}, 'old.md', i, i - 1, 0, "
+           f"{_AT}, 'bench' FROM n")),
 )  # fmt: skip
 
 

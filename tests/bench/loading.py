@@ -113,10 +113,17 @@ def _idle(scale: Scale, root: Path) -> None:
         time.sleep(min(3.0, scale.idle_seconds))
         before = [_cpu_seconds(process.pid) for process in (swarmd, peer)]
         time.sleep(scale.idle_seconds)
-        for name, process, spent in zip(("swarmd", "APScheduler, a job each"), (swarmd, peer), before, strict=True):
+        for name, process, spent in zip(
+            ("swarmd", "APScheduler, a job each"), (swarmd, peer), before, strict=True
+        ):
             used = _cpu_seconds(process.pid) - spent
             share = 100 * used / scale.idle_seconds
-            rows.append((name, f"{duration(used)} of CPU ({share:.2f} %), {_resident_mib(process.pid):.0f} MiB resident"))
+            rows.append(
+                (
+                    name,
+                    f"{duration(used)} of CPU ({share:.2f} %), {_resident_mib(process.pid):.0f} MiB resident",
+                )
+            )
     facts(f"f. idle with {scale.agents} agents, over {scale.idle_seconds:g} s", rows)
 
 

@@ -18,6 +18,8 @@ class Scale:
     """Starts of each program."""
     due: tuple[int, ...] = (100, 1_000, 10_000)
     """Agents that are due in one minute."""
+    minutes: bool = True
+    """Whether they are due by a cron text, at a full minute; else every other second, for who will not wait."""
     history: tuple[int, ...] = (10_000, 1_000_000)
     """Rows of history in the store."""
     agents: int = 1_000
@@ -31,5 +33,5 @@ class Scale:
 
 def quick(folder: Path) -> Scale:
     """The least of everything."""
-    return Scale(folder=folder, runs=3, processes=1, due=(5,), history=(200,), agents=10, idle_seconds=0.2,
-                 writers=2, writes=2)  # fmt: skip
+    return Scale(folder=folder, runs=3, processes=1, due=(5,), minutes=False, history=(200,), agents=10,
+                 idle_seconds=0.2, writers=2, writes=2)  # fmt: skip

@@ -30,7 +30,10 @@ async def _run(scale: Scale) -> None:
     commit, replace = Series("durable commit of 10 rows"), Series("durable replace of a file")
     single, keyed = Series("no-op session, one at a time"), Series("session that sets a key, one at a time")
     cpu = Series("no-op session, one at a time: CPU")
-    each, share = Series("no-op session, 8 at once"), Series("no-op session, 8 at once, its share of the time")
+    each, share = (
+        Series("no-op session, 8 at once"),
+        Series("no-op session, 8 at once, its share of the time"),
+    )
     commits = floors.Commits(root)
     async with daemon_in(root) as daemon:
         await played(daemon, names)
@@ -46,7 +49,11 @@ async def _run(scale: Scale) -> None:
             each.seconds += await played(daemon, names[:AT_ONCE])
             share.seconds.append((time.perf_counter() - start) / AT_ONCE)
     commits.close()
-    show("a. sessions in process", [commit, replace, single, cpu, keyed, each, share], [commit.name, replace.name])
+    show(
+        "a. sessions in process",
+        [commit, replace, single, cpu, keyed, each, share],
+        [commit.name, replace.name],
+    )
 
 
 async def played(daemon: Daemon, agents: list[str]) -> list[float]:

@@ -43,7 +43,9 @@ def write_agents(
         parent = f'parent = "{names[(number - 1) // 10]}"\n' if number else ""
         text = f'system_prompt = "You are number {number}."\ndescription = "The {number}th"\n{parent}runner = {runner}\n'
         (folder / f"{name}.toml").write_text(text + schedule + extra)
-    (root / "swarmd.toml").write_text(f"[daemon]\nmax_sessions = {sessions}\nmax_processes = {max(sessions, 4)}\n")
+    (root / "swarmd.toml").write_text(
+        f"[daemon]\nmax_sessions = {sessions}\nmax_processes = {max(sessions, 4)}\n"
+    )
     return names
 
 
@@ -70,7 +72,9 @@ def queued(daemon: Daemon, agents: Iterable[str]) -> list[Order]:
     now = datetime.now(UTC)
 
     def work(connection) -> list[int]:
-        return [slots.queue(connection, agent=a, trigger="manual", now=now, by="operator:bench") for a in agents]
+        return [
+            slots.queue(connection, agent=a, trigger="manual", now=now, by="operator:bench") for a in agents
+        ]
 
     ids = daemon.store.writer.do(work)
     return [order_of(row) for row in queries.by_ids(daemon.reader, ids)]

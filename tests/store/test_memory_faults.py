@@ -204,6 +204,21 @@ def test_a_file_gone_after_a_power_cut_is_no_deletion(start):
     place.close()
 
 
+def test_a_folder_that_stands_again_where_a_file_had_replaced_it_is_no_edit(start):
+    place = start.again()
+    place.save({"t/a.md": "a\n"})
+    place.folders.checkpoint()
+    place.save({"t/a.md": None, "t": "now a file\n"})
+    place.file("t").unlink()
+    place.file("t").mkdir()
+    place.file("t/a.md").write_text("a\n")
+    place = place.again(boot="boot-2")
+    assert place.folders.recover() == []
+    assert place.text("t") == "now a file\n"
+    assert place.head("t/a.md").data is None
+    place.close()
+
+
 def test_an_edit_before_a_power_cut_is_kept(start):
     place = published(start, BASE + "agent\n")
     place.file().write_text(BASE + "agent\nby hand\n")
@@ -401,14 +416,19 @@ def test_a_link_in_place_of_a_folder_is_not_followed(start, tmp_path):
     outside.mkdir()
     (outside / "a.md").write_text("not ours\n")
     place = start.again()
-    place.save({"t/a.md": "a\n"})
+    place.save({"t/a.md": "a\n", "t/b.md": "not deleted\n"})
     shutil.rmtree(place.file("t"))
     place.file("t").symlink_to(outside)
     place.save({"t/a.md": "b\n", "t/new.md": "n\n"})
+    assert place.head("t/b.md").data == b"not deleted\n"
     assert (outside / "a.md").read_text() == "not ours\n"
     assert not (outside / "new.md").exists()
     assert place.attention()
-    assert place.head("t/a.md").data == b"b\n"
+    place.file("t").unlink()
+    place.folders.settle(AGENT)
+    assert (place.text("t/a.md"), place.text("t/new.md")) == ("b\n", "n\n")
+    assert place.head("t/b.md").data is None
+    assert place.attention() == {}
     place.close()
 
 

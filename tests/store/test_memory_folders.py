@@ -98,7 +98,12 @@ def test_a_person_can_remove_what_an_agent_wrote_and_it_is_told(place):
     assert place.text() == "one\ntwo\n"
     assert adopted.removed == ("from the agent",)
     assert place.rows("SELECT by, act, target, detail FROM audit") == [
-        ("operator:ada", "memory_adopt", f"{AGENT}:MEMORY.md", '{"head":3,"removed":["from the agent"],"rev":3}')
+        (
+            "operator:ada",
+            "memory_adopt",
+            f"{AGENT}:MEMORY.md",
+            '{"head":3,"removed":["from the agent"],"rev":3}',
+        )
     ]
     assert place.conflicts() == []
 

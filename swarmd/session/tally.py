@@ -1,0 +1,50 @@
+"""What a session's desk has gathered, for the flow to commit; values only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from swarmd.core.changes import Change, act_of, target_of
+from swarmd.core.staging import Verdict
+from swarmd.session.drafts import TakenUp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """An act that is not in the change set, and why."""
+
+    act: str
+    target: str
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """The staged changes, and what became of the other acts."""
+
+    changes: list[Change] = field(default_factory=list)
+    refusals: list[Note] = field(default_factory=list)
+    superseded: list[Note] = field(default_factory=list)
+    failed: str | None = None
+    checkpoints: int = 0
+    keys_changed: set[str] = field(default_factory=set)
+    drafts: dict[int, TakenUp] = field(default_factory=dict)
+    events: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+def note(change: Change, verdict: Verdict, masked: Callable[[str], str]) -> Note:
+    """What is kept of an act that a verdict has kept out; `masked` replaces secrets."""
+    return Note(act=act_of(change), target=masked(target_of(change)), reason=masked(verdict.reason))
+
+
+def line(change: Change) -> dict[str, Any]:
+    """A change in a reply."""
+    return {"act": act_of(change), "target": target_of(change)}
+
+
+def overtaken_draft(change: Change, draft: int) -> Note:
+    """A change out of a draft that somebody else has closed."""
+    reason = f"the draft of session {draft} was closed by somebody else meanwhile"
+    return Note(act=act_of(change), target=target_of(change), reason=reason)

@@ -1,0 +1,309 @@
+"""What goes wrong with one session is that session's end; what goes wrong with the store is survived or ends the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from swarmd.daemon import starter as starting
+from swarmd.daemon.numbers import BLOCK, Numbers
+from swarmd.errors import Failed
+from swarmd.store import meta
+from swarmd.store.database import OutcomeUnknown
+from tests.daemon.kit import until
+from tests.daemon.processes import await_
+
+
+@pytest.fixture
+def full_disk(swarm, monkeypatch):
+    """A switch: while it is on, the store takes nothing."""
+    state = {"full": False}
+
+    def install() -> dict[str, bool]:
+        writer = swarm.daemon.store.writer
+        submit = writer.submit
+
+        def or_full(work, *, durable=True):
+            if state["full"]:
+                raise Failed("the disk that holds the store is full; nothing was written: free some space and try again")
+            return submit(work, durable=durable)
+
+        monkeypatch.setattr(writer, "submit", or_full)
+        return state
+
+    monkeypatch.setattr("swarmd.session.persistence.FIRST_PAUSE_SECONDS", 0.01)
+    return install
+
+
+async def test_a_fault_of_a_plug_in_ends_its_session_and_nothing_else(swarm):
+    swarm.agent("broken", "* * * * *", part="break_down")
+    swarm.agent("fine", "* * * * *")
+    async with swarm.up() as daemon:
+        await swarm.at("10:31")
+        assert swarm.outcomes("broken") == ["failed"] and swarm.outcomes("fine") == ["no_change"]
+        assert "the runner play broke: KeyError('a fault of the plug-in')" in swarm.sessions("broken")[0]["reason"]
+        await swarm.at("10:32")
+        assert swarm.outcomes("broken") == ["failed"] * 2 and daemon.failed is None
+
+
+async def test_a_runner_that_cannot_be_made_fails_its_sessions(swarm, monkeypatch):
+    swarm.agent("a", "* * * * *")
+    async with swarm.up() as daemon:
+        monkeypatch.setattr("tests.daemon.play.make", lambda host: [][0])
+        await swarm.at("10:31")
+        assert swarm.outcomes() == ["failed"] and daemon.failed is None
+
+
+async def test_retries_come_with_growing_delays_as_often_as_the_agent_says(swarm):
+    swarm.agent("disk", "0 * * * *", part="fail", more='[limits]\nretries = 2\nretry_delay = "1m"\n')
+    async with swarm.up():
+        await swarm.at("11:00:00")
+        assert swarm.outcomes() == ["failed", "queued"]
+        swarm.clock.pass_(59)
+        await swarm.tick()
+        assert len(swarm.stage.played) == 1
+        swarm.clock.pass_(14)
+        await swarm.tick()
+    async with swarm.up():
+        assert swarm.outcomes() == ["failed", "failed", "queued"]
+        swarm.clock.pass_(119)
+        await swarm.tick()
+        assert len(swarm.stage.played) == 2
+        swarm.clock.pass_(30)
+        await swarm.tick()
+        assert swarm.outcomes() == ["failed"] * 3
+        assert [row["attempt"] for row in swarm.sessions()] == [1, 2, 3]
+        assert {row["slot"] for row in swarm.sessions()} == {swarm.sessions()[0]["slot"]}
+
+
+async def test_after_so_many_failures_it_is_paused_and_says_so(swarm):
+    swarm.agent("disk", "* * * * *", part="fail", more="[limits]\npause_after_failures = 3\n")
+    async with swarm.up():
+        for minute in range(31, 36):
+            await swarm.at(f"10:{minute}")
+        assert swarm.outcomes() == ["failed"] * 3
+        assert [decision for _, decision, _ in swarm.slots()] == ["started"] * 3 + ["skipped"] * 2
+        assert "paused:disk" in swarm.attention()
+
+
+async def test_on_a_full_disk_a_session_waits_for_its_end_fails_with_the_reason_and_keeps_its_draft(swarm, full_disk):
+    swarm.agent("disk", "0 * * * *", part="set_key")
+    swarm.stage.hold()
+    async with swarm.up() as daemon:
+        disk = full_disk()
+        await swarm.at("11:00:00")
+        disk["full"] = True
+        swarm.stage.release()
+        await asyncio.sleep(0.2)
+        assert daemon.starter.busy("disk").running == 1
+        disk["full"] = False
+        await swarm.rest()
+        row = swarm.sessions()[0]
+        assert row["outcome"] == "failed" and "disk that holds the store is full" in row["reason"]
+        assert row["draft"] == "open" and daemon.failed is None
+
+
+async def test_on_a_full_disk_no_slot_is_lost_and_it_goes_on_when_there_is_room(swarm, full_disk):
+    swarm.agent("disk", "* * * * *")
+    async with swarm.up() as daemon:
+        disk = full_disk()
+        disk["full"] = True
+        await swarm.at("10:31")
+        await swarm.at("10:33")
+        await daemon.minute()
+        assert swarm.slots() == [] and daemon.failed is None
+        disk["full"] = False
+        await swarm.at("10:34")
+        assert swarm.slots() == [("10:31", "missed", 3), ("10:34", "started", 1)]
+        assert "disk that holds the store is full" in swarm.reasons("disk")[0]
+
+
+async def test_a_waiting_session_that_cannot_be_dropped_now_is_dropped_later(swarm, full_disk):
+    swarm.settings(max_sessions=1)
+    swarm.agent("a", "0 * * * *")
+    swarm.agent("b", "0 * * * *")
+    swarm.stage.hold()
+    async with swarm.up() as daemon:
+        disk = full_disk()
+        await swarm.at("11:00:00")
+        await swarm.ask("pause", agent="b")
+        disk["full"] = True
+        swarm.stage.release()
+        await until(lambda: daemon.starter.next_delayed() is not None)
+        disk["full"] = False
+        await swarm.rest()
+        swarm.clock.pass_(31)
+        await swarm.tick()
+        assert swarm.outcomes("b") == ["cancelled"]
+
+
+async def test_an_unknown_outcome_ends_the_daemon_and_nothing_is_repeated(swarm, monkeypatch):
+    swarm.agent("disk", "0 * * * *", part="set_key")
+    swarm.stage.hold()
+    async with swarm.up() as daemon:
+        await swarm.at("11:00:00")
+        daemon.store.writer.broken = sqlite3.OperationalError("disk I/O error")
+        swarm.stage.release()
+        await asyncio.wait_for(daemon.done.wait(), 10)
+        assert isinstance(daemon.failed, OutcomeUnknown)
+        assert daemon.starter.running == {}
+    async with swarm.up():
+        assert swarm.outcomes() == ["lost"]
+        assert swarm.sessions()[0]["draft"] == "open"
+
+
+async def test_a_fault_in_a_step_of_the_daemon_ends_it_with_failure(swarm, monkeypatch):
+    async with swarm.up() as daemon:
+
+        async def broken() -> None:
+            raise ZeroDivisionError
+
+        daemon.spawn(broken())
+        await asyncio.wait_for(daemon.done.wait(), 5)
+        assert isinstance(daemon.failed, ZeroDivisionError)
+        assert not await daemon.attempt("reading", _raises(OSError(errno.EMFILE, "too many open files")))
+        with pytest.raises(ZeroDivisionError):
+            await daemon.attempt("reading", broken())
+
+
+async def test_a_session_cancelled_before_its_first_step_is_ended_too(swarm):
+    swarm.agent("disk")
+    async with swarm.up() as daemon:
+        run = asyncio.ensure_future(swarm.ask("run", agent="disk"))
+        while not daemon.starter.running:
+            await asyncio.sleep(0)
+        await daemon.starter.cancel(next(iter(daemon.starter.running)), "too early")
+        assert (await run)["reason"] == "too early"
+        assert daemon.starter.running == {}
+
+
+async def test_cancelled_again_and_again_it_still_ends_in_the_store(swarm):
+    swarm.agent("disk", "0 * * * *", part="set_key")
+    swarm.stage.hold()
+    async with swarm.up() as daemon:
+        await swarm.at("11:00:00")
+        task = daemon.starter.running[1].task
+        while not task.done():
+            task.cancel()
+            await asyncio.sleep(0)
+        assert swarm.outcomes() == ["cancelled"]
+
+
+async def test_a_runner_that_does_not_end_when_cancelled_does_not_keep_the_daemon(swarm, monkeypatch):
+    monkeypatch.setattr(starting, "END_SECONDS", 0.2)
+    monkeypatch.setattr(starting.Starter.cancel_all, "__kwdefaults__", {"patience_seconds": 0.2})
+    forever = asyncio.Event()
+
+    async def deaf(request, desk):
+        while not forever.is_set():
+            try:
+                await forever.wait()
+            except asyncio.CancelledError:
+                continue
+        raise asyncio.CancelledError
+
+    swarm.agent("deaf", "0 * * * *", part="deaf")
+    swarm.stage.parts["deaf"] = deaf
+    async with swarm.up() as daemon:
+        swarm.clock.go_to(swarm.clock.wall.replace(hour=11, minute=0))
+        await daemon.tick()
+        await until(lambda: swarm.stage.now == 1)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    forever.set()
+    await asyncio.sleep(0.1)
+
+
+async def test_settings_are_taken_over_at_a_reload(swarm):
+    for number in range(6):
+        swarm.agent(f"a{number}", "0 * * * *")
+    swarm.stage.hold()
+    async with swarm.up() as daemon:
+        swarm.settings(max_sessions=3, drain_timeout="7s")
+        await daemon.reload(force=True)
+        await swarm.at("11:00:00")
+        assert swarm.stage.now == 3
+        assert daemon.loader.settings.drain_timeout_seconds == 7
+        swarm.settings(max_sessions=5)
+        await daemon.reload(force=True)
+        await swarm.rest()
+        assert swarm.stage.now == 5
+        swarm.settings(max_sessions="many")
+        await daemon.reload(force=True)
+        assert daemon.starter.cap == 5
+
+
+async def test_three_hundred_sessions_leave_no_descriptor_behind(swarm):
+    for number in range(100):
+        swarm.agent(f"a{number:02}", "* * * * *")
+    async with swarm.up():
+        await swarm.at("10:31")
+        before = len(os.listdir("/proc/self/fd"))
+        for minute in (32, 33, 34):
+            await swarm.at(f"10:{minute}")
+        assert len(swarm.sessions()) == 400
+        # Threads may still come up to their number, each with a reading connection of its own.
+        assert len(os.listdir("/proc/self/fd")) <= before + 10
+
+
+def test_sessions_of_programs_leave_no_descriptor_and_no_dead_child_behind(place):
+    for number in range(20):
+        place.agent(f"a{number}", "import os\nif os.fork() == 0:\n    os.setsid()\n    os._exit(0)\n", 'every = "1s"')
+    with place.serving() as served:
+        pid = served.process.pid
+        await_(lambda: len(_ended(place)) >= 60, lambda: served.log)
+        before = len(os.listdir(f"/proc/{pid}/fd"))
+        await_(lambda: len(_ended(place)) >= 160, lambda: served.log)
+        after = min(len(os.listdir(f"/proc/{pid}/fd")) for _ in range(50) if time.sleep(0.02) is None)
+        assert after <= before + 20
+        served.signal(signal.SIGTERM)
+        assert served.ended() == 0
+    assert {row["outcome"] for row in _ended(place)} <= {"no_change", "cancelled"}
+
+
+def test_numbers_of_handoffs_are_given_once_ahead_of_need(tmp_path):
+    class FakeWriter:
+        def __init__(self) -> None:
+            self.connection = sqlite3.connect(":memory:", check_same_thread=False)
+            self.connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT)")
+            self.threads: list[threading.Thread] = []
+
+        def submit(self, work):
+            from concurrent.futures import Future
+
+            future: Future[int] = Future()
+
+            def later() -> None:
+                time.sleep(0.005)
+                future.set_result(work(self.connection))
+
+            thread = threading.Thread(target=later)
+            thread.start()
+            self.threads.append(thread)
+            return future
+
+    writer = FakeWriter()
+    numbers = Numbers(writer)  # type: ignore[arg-type]
+    taken: list[int] = []
+    takers = [threading.Thread(target=lambda: taken.extend(numbers.take() for _ in range(500))) for _ in range(4)]
+    for taker in takers:
+        taker.start()
+    for thread in (*takers, *writer.threads):
+        thread.join()
+    assert len(taken) == len(set(taken)) == 2000 and min(taken) == 1
+    assert int(meta.get(writer.connection, "handoffs") or 0) <= 2000 + 2 * BLOCK
+
+
+async def _raises(error: Exception) -> None:
+    raise error
+
+
+def _ended(place) -> list:
+    return place.rows("SELECT outcome FROM sessions WHERE state = 'ended'")

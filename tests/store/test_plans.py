@@ -1,0 +1,184 @@
+"""Speed by shape: what is read often is read by an index, and takes as long with much history as with none."""
+
+import time
+
+import pytest
+
+from swarmd.core.changes import AppendMemory, MoveHandoff, SendHandoff, SetKey
+from swarmd.core.handoffs import Move
+from swarmd.core.snapshot import Trigger
+from swarmd.core.world import Actor
+from swarmd.store import commit, holding, queries, sessions, slots, snapshots, trees
+from tests.swarm import NOW, Swarm
+
+HISTORY = 100_000
+OWN = 20_000
+SMALL = {"agents", "a", "pauses", "acks", "raised", "problems", "meta", "definitions"}
+"""Tables (and `agents` by its short name) that have a row an agent at most."""
+OF_LITTLE = {"handoffs_work", "handoffs_asked", "sessions_live", "conflicts_open", "slots_unstarted", "audit_operators"}
+"""Indexes that hold little: what is open, or out of the ordinary."""
+IN_ORDER = {"sessions_queued", "handoffs_created"}
+"""Indexes that a LIMIT walks from the newest on."""
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory):
+    """A store with a long history: mostly of others, much of the agent itself, all of it over."""
+    swarm = Swarm(tmp_path_factory.mktemp("old"))
+    swarm.write(_fill)
+    yield swarm
+    swarm.close()
+
+
+def _fill(connection):
+    many = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {HISTORY})"
+    own = f"CASE WHEN i % {HISTORY // OWN} = 0 THEN 'studio' ELSE 'garage' END"
+    at = "strftime('%Y-%m-%dT%H:%M:%S.000000Z', '2026-01-01', '+' || i || ' minutes')"
+    connection.execute(
+        f"INSERT INTO sessions (agent, trigger, state, outcome, queued, started, ended, by, cause_handoff, base) {many} "
+        f"SELECT {own}, 'cron', 'ended', 'committed', {at}, {at}, {at}, 'schedule', i, NULL FROM n"
+    )
+    connection.execute(
+        "INSERT INTO handoffs (id, sender, receiver, text, priority, status, created, depth, cause_session, by, moved) "
+        f"{many} SELECT i, {own}, 'studio', 't', 'normal', 'completed', {at}, 1, i, 'x#1', {at} FROM n"
+    )
+    connection.execute(f"INSERT INTO handoff_entries {many} SELECT i, 1, {at}, 'x#1', 'complete', '' FROM n")
+    connection.execute(f"INSERT INTO slots {many} SELECT {own}, {at}, {at}, 1, 'started', '', i, {at} FROM n")
+    connection.execute(
+        f"INSERT INTO changes (session, seq, part, act, target, verdict) {many} SELECT i, 1, 1, 'a', 't', 'done' FROM n"
+    )
+    connection.execute(f"INSERT INTO key_history {many} SELECT 'studio', 'k', i, 'v', {at}, 'x#1' FROM n")
+    connection.execute(f"INSERT INTO reports (agent, parent, text, at, by) {many} SELECT {own}, 'house', 't', {at}, 'x#1' FROM n")
+    connection.execute(
+        f"INSERT INTO audit {many} SELECT i + 1000000, {at}, 'x#1', 'commit', 'studio', '{{}}', i, 'h' FROM n"
+    )
+
+
+@pytest.fixture
+def scans(old, monkeypatch):
+    """Every statement that a read makes is explained; the tables of which it looks at every row."""
+    found = []
+
+    def explain(sql):
+        if not sql.lstrip().upper().startswith(("SELECT", "WITH")):
+            return
+        for row in _other(old).execute(f"EXPLAIN QUERY PLAN {sql}"):
+            words = row[3].split()
+            small = words[1] in SMALL or words[-1] in OF_LITTLE or (words[-1] in IN_ORDER and "LIMIT" in sql)
+            if words[0] == "SCAN" and not small:
+                found.append(f"{row[3]}: {sql}")
+
+    old.reader.set_trace_callback(explain)
+    yield found
+    old.reader.set_trace_callback(None)
+
+
+_connections = {}
+
+
+def _other(swarm):
+    """Not the traced connection itself."""
+    from swarmd.store.connections import open_reading
+
+    return _connections.setdefault(id(swarm), open_reading(swarm.places.state / "swarmd.db"))
+
+
+STUDIO = Actor(by="studio#999999", agent="studio", session=999_999)
+PAGE = queries.Window(n=50)
+SINCE = queries.Window(n=50, since="2026-03-01T00:00:00.000000Z", until="2026-03-02T00:00:00.000000Z")
+HOT = {
+    "the open work of all": lambda c: queries.open_work(c),
+    "what has expired": lambda c: queries.expired(c, "2027-01-01T00:00:00.000000Z"),
+    "what is overdue": lambda c: queries.overdue(c, "2027-01-01T00:00:00.000000Z"),
+    "what waits for nobody": lambda c: queries.undeliverable(c),
+    "what lives": lambda c: queries.live(c),
+    "how many live": lambda c: queries.counts(c),
+    "what a handoff caused": lambda c: queries.caused(c, 5),
+    "the last of an agent": lambda c: queries.last_ended(c, "studio"),
+    "the last of all": lambda c: queries.last_sessions(c),
+    "the newest draft": lambda c: sessions.newest_draft(c, "studio"),
+    "failures in a row": lambda c: sessions.failures(c, "studio"),
+    "what acts there were": lambda c: queries.operator_acts(c, PAGE),
+    "the newest sessions": lambda c: queries.sessions(c, PAGE),
+    "sessions of a day": lambda c: queries.sessions(c, SINCE),
+    "sessions of an agent": lambda c: queries.sessions(c, PAGE, agents=["studio"]),
+    "the changes of a page": lambda c: queries.changes(c, [1, 2, 3]),
+    "slots that did not start": lambda c: queries.slots(c, PAGE, unstarted=True),
+    "slots of an agent": lambda c: queries.slots(c, PAGE, agents=["studio"]),
+    "a slot by its moment": lambda c: queries.slots_around(c, "studio", "2026-02-01T00:00:00.000000Z"),
+    "the newest handoffs": lambda c: queries.handoffs(c, PAGE),
+    "handoffs of a day": lambda c: queries.handoffs(c, SINCE),
+    "reports to the operator": lambda c: queries.reports(c, PAGE, to_operator=True),
+    "reports of an agent": lambda c: queries.reports(c, PAGE, agents=["studio"]),
+    "the history of a key": lambda c: queries.key_history(c, "studio", "k", 20),
+    "retries of a session": lambda c: queries.retries_of(c, 5),
+    "open conflicts": lambda c: queries.conflicts(c),
+}
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_read_that_is_made_often_looks_at_no_whole_table(old, scans, name):
+    HOT[name](old.reader)
+    assert scans == []
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_a_read_that_is_made_often_takes_no_longer_with_a_long_history(old, name):
+    assert fastest(lambda: HOT[name](old.reader)) < 0.02
+
+
+def test_a_snapshot_looks_at_no_whole_table_and_is_quick(old, scans):
+    agent = trees.tree_of(old.reader).agent("studio")
+
+    def look():
+        return snapshots.snapshot(old.reader, agent, Trigger(kind="cron"), NOW)
+
+    look()
+    assert scans == []
+    old.reader.set_trace_callback(None)
+    assert fastest(look) < 0.02
+
+
+def fastest(work, times=5):
+    """Of a few attempts: others work on this machine too."""
+    found = []
+    for _ in range(times):
+        started = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - started)
+    return min(found)
+
+
+def test_a_commit_of_ten_changes_is_quick_with_a_long_history(old):
+    numbers = iter(range(200_000, 300_000, 10))
+    taken = []
+
+    def work(connection):
+        first = next(numbers)
+        changes = [
+            *(SetKey(agent="studio", key=f"k{n}", value=str(first)) for n in range(4)),
+            *(SendHandoff(id=first + n, to="game", text="t", dedupe=f"d{first + n}") for n in range(3)),
+            MoveHandoff(id=first, move=Move.CANCEL), MoveHandoff(id=first + 1, move=Move.CANCEL),
+            AppendMemory(agent="studio", path="log.md", text="one line"),
+        ]  # fmt: skip
+        actor = Actor(by=f"studio#{first}", agent="studio", session=first)
+        started = time.perf_counter()
+        assert not commit.commit(connection, actor, changes, NOW).refusals
+        taken.append(time.perf_counter() - started)
+
+    for _ in range(8):
+        old.write(work)
+    assert min(taken) < 0.02
+
+
+def test_a_claim_an_end_and_a_pause_are_quick_with_a_long_history(old):
+    from swarmd.core.agent import Limits
+
+    def work(connection):
+        id = slots.queue(connection, agent="studio", trigger="cron", now=NOW, by="schedule")
+        started = time.perf_counter()
+        sessions.end(connection, id, outcome="failed", reason="", now=NOW, limits=Limits(pause_after_failures=5000))
+        holding.resume(connection, "studio", NOW)
+        return time.perf_counter() - started
+
+    assert min(old.write(work) for _ in range(5)) < 0.02
