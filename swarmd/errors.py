@@ -53,6 +53,9 @@ class Busy(SwarmdError):
     kind = "busy"
 
 
+NO_UTF8 = "what was given must be UTF-8; it holds bytes that are not"
+"""The sentence for a text that no store and no socket takes, wherever that shows."""
+
 KINDS: dict[str, type[SwarmdError]] = {
     cls.kind: cls for cls in (Failed, BadInput, Refused, NotFound, StoreUnusable, Busy)
 }

@@ -119,7 +119,9 @@ class Swarm:
     def __init__(self, root: Path, family: Mapping[str, str | None] = FAMILY, **fields: Any) -> None:
         self.root = root
         self.clock = FakeClock()
-        named = PlaceOptions(agents=str(root / "agents.d"), state=str(root / "state"), runtime=str(root / "run"))
+        named = PlaceOptions(
+            agents=str(root / "agents.d"), state=str(root / "state"), runtime=str(root / "run")
+        )
         self.places: Places = places(named, {}, root, os.getuid())
         self.places.agents.mkdir(exist_ok=True)
         self.store: Store
@@ -143,6 +145,7 @@ class Swarm:
 
     def agent(self, name: str, parent: str | None = None, **fields: Any) -> Agent:
         fields.setdefault("system_prompt", f"You are {name}.")
+        fields.setdefault("runner_options", {"command": ["true"]})
         fields.setdefault("when", When(cron="0 * * * *", timezone="UTC"))
         agent = Agent(name=name, parent=parent, **fields)
         text = f'parent = "{parent}"\n'
@@ -175,7 +178,9 @@ class Swarm:
 
     def queue(self, agent: str, trigger: str = "cron", **facts: Any) -> int:
         facts.setdefault("by", "schedule")
-        return self.write(lambda c: slots.queue(c, agent=agent, trigger=trigger, now=self.clock.now(), **facts))
+        return self.write(
+            lambda c: slots.queue(c, agent=agent, trigger=trigger, now=self.clock.now(), **facts)
+        )
 
     async def run(self, agent: str, script: Script = nothing, **facts: Any) -> dict[str, Any]:
         """A session from its queueing to its end, as `session show` has it."""
@@ -215,7 +220,9 @@ class Swarm:
         return [dict(row) for row in self.reader.execute(sql, values)]
 
     def value(self, agent: str, key: str) -> str | None:
-        row = self.reader.execute("SELECT value FROM keys WHERE agent = ? AND key = ?", (agent, key)).fetchone()
+        row = self.reader.execute(
+            "SELECT value FROM keys WHERE agent = ? AND key = ?", (agent, key)
+        ).fetchone()
         return None if row is None else row[0]
 
     def handoff(self, id: int) -> dict[str, Any]:
@@ -236,5 +243,11 @@ class Swarm:
 
 
 def dump(connection: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
-    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
-    return {name: [tuple(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2")] for name in tables}
+    tables = [
+        row[0]
+        for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    ]
+    return {
+        name: [tuple(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2")]
+        for name in tables
+    }

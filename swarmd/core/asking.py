@@ -29,7 +29,8 @@ _TEXT_OF: Mapping[str, str] = {"handoff_complete": "reply", "handoff_decline": "
 
 def checked(name: str, args: Mapping[str, Any]) -> dict[str, Any]:
     """The call's arguments as the act wants them. Raises BadInput naming the first that is unknown, missing or of
-    a wrong kind, NotFound for an unknown act."""
+    a wrong kind, NotFound for an unknown act.
+    """
     act = ACTS.get(name)
     if act is None:
         raise NotFound(f"there is no act {name!r}")

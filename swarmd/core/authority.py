@@ -96,7 +96,7 @@ def _moving(agent: str, handoff: Handoff, move: Move | None, tree: Tree) -> str 
     """`move` None is a change of priority or due, which goes as cancel and answer do."""
     if move is Move.REQUEUE or move is Move.EXPIRE:
         return f"only an operator may {move.value} a handoff"
-    if handoff.receiver != agent and handoff.sender != agent:
+    if agent not in (handoff.receiver, handoff.sender):
         # Whom it is from and to is told only to those who may read it.
         unseen = may_read_handoff(Actor(by=agent, agent=agent), handoff, tree)
         if unseen is not None:

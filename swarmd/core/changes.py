@@ -34,7 +34,8 @@ class UnsetKey:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendHandoff:
     """Send a handoff under an id that was reserved when it was asked for. `sender` is an operator's to give: who
-    had sent what is sent anew."""
+    had sent what is sent anew.
+    """
 
     id: int
     to: str

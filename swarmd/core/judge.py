@@ -105,10 +105,9 @@ def _set_key(actor: Actor, change: SetKey, world: World, asked: bool) -> Verdict
     current = world.key(change.agent, change.key)
     if overtaken := _key_overtaken(actor, current, change.seen, world):
         return _superseded(overtaken)
-    if current is None or current.value is None:
-        if len(world.keys(change.agent)) >= names.KEYS_PER_AGENT:
-            full = f"{change.agent} has {names.KEYS_PER_AGENT} keys, the most it may have; unset one first"
-            return _not_now(full, asked)
+    if (current is None or current.value is None) and len(world.keys(change.agent)) >= names.KEYS_PER_AGENT:
+        full = f"{change.agent} has {names.KEYS_PER_AGENT} keys, the most it may have; unset one first"
+        return _not_now(full, asked)
     before = current.value if current is not None else None
     version = current.version + 1 if current is not None else 1
     key = Key(agent=change.agent, key=change.key, value=change.value, version=version,
@@ -132,7 +131,8 @@ def _unset_key(actor: Actor, change: UnsetKey, world: World, asked: bool) -> Ver
 
 def _key_overtaken(actor: Actor, current: Key | None, seen: int | None, world: World) -> str | None:
     """Why a key written since it was read keeps its value: the operator's stays, then the higher agent's, then
-    the first commit."""
+    the first commit.
+    """
     if actor.agent is None or seen is None or current is None:
         return None
     if current.version <= seen or current.by == actor.by:

@@ -31,7 +31,8 @@ def retry_of(
     *, agent: str, session: int, outcome: str, attempt: int, checkpoints: int, limits: Limits, now: datetime
 ) -> Retry | None:
     """The next attempt, or None: only for what may go better, only `retries` times, never after a checkpoint
-    (what it wrote stays, and would be written twice)."""
+    (what it wrote stays, and would be written twice).
+    """
     if outcome not in RETRIED or attempt > limits.retries or checkpoints:
         return None
     delay = limits.retry_delay_seconds * 2 ** (attempt - 1)

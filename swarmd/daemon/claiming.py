@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.slots import ClockJump
 from swarmd.daemon.clock import Heartbeat
 from swarmd.daemon.logs import about, log
+from swarmd.daemon.runs import waiting
 from swarmd.daemon.slotting import Book, Decided, Look, decide
+from swarmd.session.flow import Order
 from swarmd.store import queries, slots, trees
 from swarmd.store.connections import Connection
 from swarmd.store.store import cure, raise_attention
@@ -36,6 +39,7 @@ class Claiming:
         """Queued by a claim, and not handed to the starter yet."""
         self._again_at: float | None = None
         self._fired: set[str] = set()
+        self._fired_meanwhile = False
         self._behind: bool | None = None
         self.heartbeat = Heartbeat(daemon.clock)
         self.book = Book(trees.tree_of(daemon.reader), {})
@@ -48,6 +52,13 @@ class Claiming:
 
     def _claim_fired(self) -> None:
         names, self._fired = self._fired, set()
+        if self._lock.locked():
+            # Not one after the other, each with a wait of its own for a store that somebody holds: one for all.
+            self._fired_meanwhile = True
+        else:
+            self._spawn(names)
+
+    def _spawn(self, names: Iterable[str] | None) -> None:
         self._daemon.spawn(self._daemon.attempt("claiming slots", self.claim(names)))
 
     async def tick(self) -> None:
@@ -57,7 +68,7 @@ class Claiming:
         if self.heartbeat.hold_is_over():
             self._daemon.starter.holding = None
             jumped = True
-        waits = self._again_at is not None and steady < self._again_at
+        waits = self._lock.locked() or (self._again_at is not None and steady < self._again_at)
         if jumped or self._claimed or (not waits and self.book.is_due(self._daemon.clock.now())):
             await self.claim()
 
@@ -79,8 +90,13 @@ class Claiming:
             if names is None:
                 self.heartbeat.settled()
         for id in decided.cancel:
-            self._daemon.spawn(self._daemon.starter.cancel(id, "its next slot was due (overlap = cancel_running)"))
+            self._daemon.spawn(
+                self._daemon.starter.cancel(id, "its next slot was due (overlap = cancel_running)")
+            )
         self._daemon.starter.pump()
+        if self._fired_meanwhile:
+            self._fired_meanwhile = False
+            self._spawn(None)
 
     async def _settle(self, names: Iterable[str] | None) -> Decided:
         await self._hand_on()
@@ -114,14 +130,17 @@ class Claiming:
         ids = self._claimed
         if not ids:
             return
-        if len(ids) > MANY:
-            rows = await asyncio.to_thread(lambda: queries.by_ids(self._daemon.store.reader(), ids))
-        else:
-            rows = queries.by_ids(self._daemon.reader, ids)
+        found = await asyncio.to_thread(self._orders, ids) if len(ids) > MANY else self._orders(ids)
         self._claimed = []
-        for row in rows:
-            if row["state"] == "queued":
-                self._daemon.runs.add(row)
+        for number, (order, not_before) in enumerate(found, 1):
+            self._daemon.starter.add(order, not_before)
+            if number % MANY == 0:
+                self._daemon.starter.pump()
+                await asyncio.sleep(0)
+
+    def _orders(self, ids: list[int]) -> list[tuple[Order, datetime | None]]:
+        rows = queries.by_ids(self._daemon.store.reader(), ids)
+        return [waiting(row) for row in rows if row["state"] == "queued"]
 
     def _tell(self, decided: Decided) -> None:
         for claim in decided.claims:
@@ -156,7 +175,7 @@ class Claiming:
         ))  # fmt: skip
 
     async def watch_behind(self) -> None:
-        """Say so where agents had their slots settled by a clock that was ahead: they start nothing until it is there."""
+        """Say so where agents had their slots settled by a clock that was ahead: they wait until it is there again."""
         now = self._daemon.clock.now()
         count, until = self.book.ahead_of(now)
         behind = until is not None and (until - now).total_seconds() > BEHIND_SECONDS

@@ -43,7 +43,8 @@ class Heartbeat:
 
     def look(self) -> ClockJump:
         """Compare the clocks with what they were at the last look. After a jump far ahead nothing may start for a
-        minute (`holds`); a clock that is set back meanwhile was wrong, and all is as it was."""
+        minute (`holds`); a clock that is set back meanwhile was wrong, and all is as it was.
+        """
         now, steady = self._clock.now(), self._clock.monotonic()
         jump = clock_jump(*self._last, now, steady)
         self._last = now, steady

@@ -41,12 +41,14 @@ from swarmd.store.store import Store, open_store
 TICK_SECONDS = 1.0
 CALLS_AT_ONCE = 128
 THREADS = 32
+SAID_AGAIN_SECONDS = 60.0
 STOPPED = "daemon stopped"
 
 
 class Daemon:
     """One daemon on one state. `open`, then `start`; `stop` ends it. `scheduling` False: it fires no schedule, and
-    starts only what it is asked for (what `swarmd run` is without a daemon)."""
+    starts only what it is asked for (what `swarmd run` is without a daemon).
+    """
 
     def __init__(self, places: Places, clock: Clock, notifier: Notifier, *, scheduling: bool = True) -> None:
         self.places = places
@@ -54,6 +56,8 @@ class Daemon:
         self.scheduling = scheduling
         self.stopping = False
         self.failed: BaseException | None = None
+        self.left: list[int] = []
+        """Sessions that would not end when it stopped: their tasks cannot be waited for."""
         self.done = asyncio.Event()
         self._notifier = notifier
         self._runners: dict[str, Runner] = {}
@@ -61,6 +65,7 @@ class Daemon:
         self._told: frozenset[str] = frozenset()
         self._dead: frozenset[int] = frozenset()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._failing: dict[str, tuple[str, float]] = {}
 
     # -- opening and closing --------------------------------------------------------------------------------
 
@@ -138,9 +143,12 @@ class Daemon:
         for task in list(self._tasks):
             task.cancel()
         feeding = asyncio.ensure_future(self._feed_watchdog())
-        left = await self.starter.drain(drain_seconds, STOPPED)
-        if left:
-            log.error("sessions %s would not end: the next start will find them lost", ", ".join(map(str, left)))
+        self.left = await self.starter.drain(drain_seconds, STOPPED)
+        if self.left:
+            log.error(
+                "sessions %s would not end: the next start will find them lost",
+                ", ".join(map(str, self.left)),
+            )
         await self.end_waiting()
         self.control.give_up()
         await self.operators.close()
@@ -273,16 +281,27 @@ class Daemon:
 
     async def attempt(self, what: str, step: Awaitable[object]) -> bool:
         """Do a step that is done again anyway. What the world does to it (a full disk, a held lock) is told and
-        survived; an unknown outcome and a fault of ours are not, and end the daemon."""
+        survived; an unknown outcome and a fault of ours are not, and end the daemon.
+        """
         try:
             await step
         except OutcomeUnknown as error:
             self.fail(error)
             return False
         except (SwarmdError, StoreError, OSError) as error:
-            log.error(f"{what} did not succeed, and is tried again: %s", error)
+            self._tell_failure(what, str(error))
             return False
+        if self._failing.pop(what, None) is not None:
+            log.info("%s succeeds again", what)
         return True
+
+    def _tell_failure(self, what: str, why: str) -> None:
+        """What fails each second is said once a minute."""
+        said, at = self._failing.get(what, ("", 0.0))
+        now = self.clock.monotonic()
+        if said != why or now - at >= SAID_AGAIN_SECONDS:
+            log.error(f"{what} did not succeed, and is tried again: %s", why)
+            self._failing[what] = why, now
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """A task that lives as long as the daemon; its fault ends the daemon."""

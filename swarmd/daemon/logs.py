@@ -164,7 +164,8 @@ def _is_journal(fd: int) -> bool:
 
 class TextLines(logging.Formatter):
     """`agent#session: event`, with control characters escaped, so that one event is one line. `bare`: the journal
-    adds time and level by itself."""
+    adds time and level by itself.
+    """
 
     def __init__(self, *, bare: bool = False) -> None:
         super().__init__()
@@ -184,10 +185,11 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        return json.dumps({
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "level": record.levelname.lower(), "agent": getattr(record, "agent", None), "session": getattr(record, "session", None), "event": _cut(record, _message(record)),
-        }, ensure_ascii=True)  # fmt: skip
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        agent, session = getattr(record, "agent", None), getattr(record, "session", None)
+        found = {"at": at.replace("+00:00", "Z"), "level": record.levelname.lower(), "agent": agent,
+                 "session": session, "event": _cut(record, _message(record))}  # fmt: skip
+        return json.dumps(found, ensure_ascii=True)
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -63,12 +63,20 @@ def serve(places: Places, *, log_format: str = "text", log_level: str = "info") 
     daemon = Daemon(places, RealClock(), notifier)
     try:
         daemon.open()
-        asyncio.run(_serve(daemon, notifier, wishes))
+        asyncio.run(_served(daemon, notifier, wishes))
     finally:
         logs.flush()
     if daemon.failed is not None:
         raise StoreUnusable(f"the daemon stopped: {daemon.failed}")
     return 0
+
+
+async def _served(daemon: Daemon, notifier: Notifier, wishes: Wishes) -> None:
+    await _serve(daemon, notifier, wishes)
+    if daemon.left:
+        # asyncio would wait for them for ever. All that matters is in the store, and it is closed.
+        logs.flush()
+        os._exit(0 if daemon.failed is None else StoreUnusable.exit_status)
 
 
 async def _serve(daemon: Daemon, notifier: Notifier, wishes: Wishes) -> None:
@@ -117,7 +125,9 @@ async def _loops(daemon: Daemon, notifier: Notifier, reload: asyncio.Event) -> l
     dirty = asyncio.Event()
     memory = asyncio.Event()
     places = daemon.places
-    watch = FolderWatch([Watched(path=places.agents), Watched(path=places.config.parent)], dirty.set, log.warning)
+    watch = FolderWatch(
+        [Watched(path=places.agents), Watched(path=places.config.parent)], dirty.set, log.warning
+    )
     edits = FolderWatch([Watched(path=places.state / "memory", recursive=True)], memory.set, log.warning)
     await watch.start()
     await edits.start()

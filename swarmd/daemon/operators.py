@@ -36,7 +36,8 @@ Call = Callable[[Operator, str, dict[str, Any]], Any]
 class OperatorSocket:
     """Listens while the daemon runs. `call` is the service's, run in `executor`. `shared`: the runtime folder is the
     system's or one that was named, and may be opened to the group; a private one in the temp folder stays private.
-    `group`: the control group below which sessions have theirs."""
+    `group`: the control group below which sessions have theirs.
+    """
 
     def __init__(
         self, runtime: Path, state: Path, call: Call, executor: Executor, *, shared: bool, group: str | None = None
@@ -55,7 +56,8 @@ class OperatorSocket:
 
     async def open(self) -> None:
         """Begin to listen. A socket that a dead daemon left is removed; raises StoreUnusable where a living one has it,
-        for another state."""
+        for another state.
+        """
         if await asyncio.to_thread(_is_answered, self._path):
             raise StoreUnusable(
                 f"another swarmd listens at {self._path}; stop it, or give this one another folder with --runtime"
@@ -87,7 +89,7 @@ class OperatorSocket:
                 os.fchmod(file.fileno(), 0o640)
             os.chown(self._path, -1, group)
             os.chown(self._path.parent, -1, group)
-            os.chmod(self._path.parent, 0o750)
+            os.chmod(self._path.parent, 0o750)  # noqa: S103 - what the group needs
         except OSError as error:
             log.warning("the group %s cannot be let in to %s: %s", GROUP, self._path.parent, error)
 
@@ -147,20 +149,28 @@ class OperatorSocket:
     def _answered(self, line: bytes, peer: Peer) -> bytes:
         try:
             message = _message(line)
-            if not hmac.compare_digest(str(message.get("secret", "")).encode("utf-8", "replace"), self._secret.encode()):
-                raise Refused("the operator's key is wrong: operator.key in the state folder has the right one")
+            self._must_know_the_secret(message)
             caller = Operator(name=name_of(peer.uid), as_agent=message.get("as"))
             return _line({"value": self._call(caller, message["call"], message["args"])})
         except SwarmdError as error:
             return _line(_error(error))
         except Exception as error:  # noqa: BLE001 - the boundary: a fault of one question is that question's end
             log.error("a question of %s could not be answered", name_of(peer.uid), exc_info=error)
-            return _line(_error(Failed(f"the daemon met a fault of its own ({error!r:.200}); its log has more")))
+            return _line(
+                _error(Failed(f"the daemon met a fault of its own ({error!r:.200}); its log has more"))
+            )
+
+    def _must_know_the_secret(self, message: dict[str, Any]) -> None:
+        given = str(message.get("secret", "")).encode("utf-8", "replace")
+        if not hmac.compare_digest(given, self._secret.encode()):
+            raise Refused("the operator's key is wrong: operator.key in the state folder has the right one")
 
     def _refusal(self, peer: Peer) -> str | None:
         """Why this process is no operator's."""
         if not is_operator(peer.uid, self._state.stat().st_uid):
-            return f"uid {peer.uid} is no operator: root, the state's owner and members of the group {GROUP} are"
+            return (
+                f"uid {peer.uid} is no operator: root, the state's owner and members of the group {GROUP} are"
+            )
         if peer.is_of_a_session(os.getpid(), self._group):
             return "this process belongs to a session, and a session acts as its own agent only"
         return None

@@ -45,7 +45,8 @@ class Peer:
 
     def is_of_a_session(self, daemon: int, group: str | None = None) -> bool:
         """Whether the process descends from the daemon or lives in the control group of a session (below `group`);
-        one that is gone, and could have been anybody's, counts as one that does."""
+        one that is gone, and could have been anybody's, counts as one that does.
+        """
         if self.pid == 0:
             return False  # it lives outside of the daemon's container: none of ours does
         found = descends(self.pid, daemon) or (group is not None and _in_session_group(self.pid, group))
@@ -79,7 +80,8 @@ def _opened(pid: int, accepted: float) -> int | None:
 def descends(pid: int, ancestor: int) -> bool:
     """Whether `pid` descends from `ancestor`; a process that cannot be looked at any more counts as one that does.
 
-    Orphans of a session become children of its supervisor or of the daemon, so they do not get away by forking."""
+    Orphans of a session become children of its supervisor or of the daemon, so they do not get away by forking.
+    """
     seen = 0
     while pid > 0 and seen < 10_000:
         if pid == ancestor:

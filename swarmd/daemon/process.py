@@ -1,4 +1,4 @@
-"""What the daemon's own process needs before it starts others: descriptors that are there, and all orphans to itself."""
+"""What the daemon's own process needs before it starts others: descriptors that are there, and all orphans."""
 
 from __future__ import annotations
 

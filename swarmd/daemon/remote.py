@@ -133,4 +133,6 @@ class LoopControl:
         for id in list(self._waiters):
             waiter = self._waiters.pop(id)
             if not waiter.done():
-                waiter.set_exception(Failed(f"the daemon stopped; swarmd session show {id} tells what became of it"))
+                waiter.set_exception(
+                    Failed(f"the daemon stopped; swarmd session show {id} tells what became of it")
+                )

@@ -1,4 +1,4 @@
-"""Sessions as the starter asks for them: may it start, run it to its end, drop it, tell of its end. None of it raises."""
+"""Sessions as the starter asks for them: may it start, run it, drop it, tell of its end. None of it raises."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from swarmd.core.instants import maybe_instant
 from swarmd.core.sessions import GOOD
 from swarmd.daemon.logs import about, log
 from swarmd.errors import NotFound, Refused
@@ -18,6 +19,7 @@ from swarmd.store.database import OutcomeUnknown
 
 if TYPE_CHECKING:
     from swarmd.daemon.daemon import Daemon
+
 
 class Runs:
     """The life of sessions in a daemon."""
@@ -101,7 +103,9 @@ class Runs:
 
     def add(self, row: queries.Row) -> None:
         """Let a queued row wait for its start."""
-        not_before = row["not_before"]
-        self._daemon.starter.add(
-            order_of(row), None if not_before is None else datetime.fromisoformat(not_before)
-        )
+        self._daemon.starter.add(*waiting(row))
+
+
+def waiting(row: queries.Row) -> tuple[Order, datetime | None]:
+    """What a queued row means: a session, and before when it does not start."""
+    return order_of(row), maybe_instant(row["not_before"])

@@ -123,7 +123,8 @@ class Decided:
 
 def decide(tree: Tree, names: Iterable[str], book: Book, look: Look) -> Decided:
     """What becomes of every slot of these agents up to now. Agents that are alike in all that counts are judged once:
-    ten thousand of one schedule cost one judgement and ten thousand rows."""
+    ten thousand of one schedule cost one judgement and ten thousand rows.
+    """
     decided = Decided()
     judged: dict[tuple[object, ...], Decisions] = {}
     for name in names:

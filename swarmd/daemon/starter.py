@@ -205,7 +205,8 @@ class Starter:
 
     async def cancel_all(self, reason: str, *, patience_seconds: float = END_SECONDS) -> list[int]:
         """Cancel everything that runs, and wait until it has ended; the ids of those that would not. Called while it
-        is under way already, it takes the sessions' grace away."""
+        is under way already, it takes the sessions' grace away.
+        """
         tasks = {running.task for running in self.running.values()}
         for running in self.running.values():
             _cancel(running, reason)

@@ -68,7 +68,11 @@ class Storms:
         told = [Sum(level=found.level, text=_told(sort, found)) for sort, found in kept[:SORTS]]
         others = sum(found.kept_back for _sort, found in kept[SORTS:])
         if others:
-            told.append(Sum(level=max(found.level for _, found in kept[SORTS:]), text=f"{others} lines of other sorts"))
+            told.append(
+                Sum(
+                    level=max(found.level for _, found in kept[SORTS:]), text=f"{others} lines of other sorts"
+                )
+            )
         self._sorts = {sort: _Sort(said=found.said) for sort, found in self._sorts.items() if found.said}
         return told
 

@@ -36,7 +36,8 @@ def reap(seen: frozenset[int]) -> frozenset[int]:
     """Reap dead children that were dead at the last look already, and return those that are dead now.
 
     The daemon takes in what outlives a session's supervisor. Its own children are waited for at once, so that a child
-    which stays dead from one look to the next is a stranger's."""
+    which stays dead from one look to the next is a stranger's.
+    """
     dead = {pid for pid in _children() if _is_dead(pid)}
     for pid in dead & seen:
         with suppress(ChildProcessError):

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from swarmd.core import acts, asking
-from swarmd.core.changes import Change, WriteMemory
+from swarmd.core.changes import AppendMemory, Change, WriteMemory, target_of
 from swarmd.core.documents import memory_doc, written_doc
 from swarmd.core.world import Actor
-from swarmd.errors import KINDS, BadInput, NotFound, Refused
+from swarmd.errors import NO_UTF8, BadInput, NotFound, Refused
 from swarmd.places import Places
 from swarmd.service import operating
 from swarmd.service.caller import Operator
@@ -19,8 +19,8 @@ from swarmd.service.control import Control
 from swarmd.service.reading import READS, read
 from swarmd.service.view import JSON, View
 from swarmd.store import commit as committing
-from swarmd.store import meta
-from swarmd.store.connections import Connection
+from swarmd.store import meta, queries
+from swarmd.store.connections import Connection, reading
 from swarmd.store.store import Store
 from swarmd.store.world import SqlWorld
 
@@ -46,6 +46,12 @@ class Service:
 
     def call(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
         """The call's document. Raises SwarmdError."""
+        try:
+            return self._call(caller, name, args)
+        except UnicodeEncodeError:
+            raise BadInput(NO_UTF8) from None
+
+    def _call(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
         if name in READS:
             return self._read(caller, name, args)
         if name in acts.ACTS:
@@ -66,15 +72,18 @@ class Service:
                     daemon=self._daemon)  # fmt: skip
 
     def _read(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
-        return read(self.view(caller), name, args)
+        with reading(self.store.reader()):
+            return read(self.view(caller), name, args)
 
     def _act(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
         """One act is a change set of one; what it touches is judged and written in one transaction."""
         actor = caller.actor(SqlWorld(self.store.reader(), self.now()).tree)
         owner = args.get("agent") or actor.agent
-        if name.startswith("memory_") and isinstance(owner, str):
-            if owner not in SqlWorld(self.store.reader(), self.now()).tree:
-                raise NotFound(f"no agent is named {owner!r}; swarmd agent list shows all")
+        if (
+            name.startswith("memory_")
+            and isinstance(owner, str)
+            and queries.is_in_force(self.store.reader(), owner)
+        ):
             self.store.folders.settle(owner)
         documents, memory_of = self.store.writer.do(
             lambda connection: self._commit(connection, actor, name, args)
@@ -96,7 +105,7 @@ class Service:
         done = committing.commit(
             connection, actor, changes, now, asked=True, act=name, target=_target(changes)
         )
-        refuse(done)
+        done.must_stand()
         after = SqlWorld(connection, now)
         return [
             written_doc(change, verdict, after, actor)
@@ -104,17 +113,19 @@ class Service:
         ], done.memory_of
 
     def commit(
-        self, actor: Actor, changes: list[Change], *, act: str, target: str,
+        self, actor: Actor, changes: list[Change], *, act: str, target: str, part: int = 0,
         also: Callable[[Connection], None] = lambda _connection: None,
     ) -> committing.Committed:  # fmt: skip
         """A change set in an operator's name, with `also` in the same transaction. Raises Refused, and writes nothing,
-        when any change is refused."""
-        for owner in {change.agent for change in changes if isinstance(change, WriteMemory)}:
+        when any change is refused.
+        """
+        for owner in {change.agent for change in changes if isinstance(change, WriteMemory | AppendMemory)}:
             self.store.folders.settle(owner)
 
         def work(connection: Connection) -> committing.Committed:
-            done = committing.commit(connection, actor, changes, self.now(), act=act, target=target)
-            refuse(done)
+            done = committing.commit(connection, actor, changes, self.now(), act=act, target=target, part=part,
+                                     always_told=True)  # fmt: skip
+            done.must_stand()
             also(connection)
             return done
 
@@ -136,21 +147,12 @@ class Service:
         return memory_doc(document)
 
 
-def refuse(done: committing.Committed) -> None:
-    """Raise what stands against a change set, of the kind of its first refusal."""
-    refused = [verdict for verdict in done.folded.verdicts if verdict.decision == "refused"]
-    if refused:
-        raise KINDS[refused[0].kind]("; ".join(verdict.reason for verdict in refused))
-
-
 def _from_base(change: Change, base: Any) -> Change:
     """An edit of a copy is merged from the revision that the copy was made of."""
-    if isinstance(base, bool) or not isinstance(base, int) or base < 0:
+    if isinstance(base, bool) or not isinstance(base, int) or not 0 <= base < 2**62:
         raise BadInput(f"base: a revision's number is expected, not {base!r:.40}")
     return dataclasses.replace(change, base=base) if isinstance(change, WriteMemory) else change
 
 
 def _target(changes: list[Change]) -> str:
-    from swarmd.core.changes import target_of
-
     return ", ".join(target_of(change) for change in changes[:5])

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from swarmd.core.instants import to_text
-from swarmd.errors import NotFound
+from swarmd.errors import BadInput, NotFound
 from swarmd.service import rows
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, items, moment_text, window
 from swarmd.store import queries, trees
+
+if TYPE_CHECKING:
+    from swarmd.core.agent import Agent
 
 
 def agent_list(view: View, args: Args) -> JSON:
@@ -52,6 +56,8 @@ def agent_show(view: View, args: Args) -> JSON:
     agent = view.agent(args)
     if args.get("at"):
         session = named(view, args["at"])
+        if session["agent"] != agent:
+            raise BadInput(f"session {session['id']} is one of {session['agent']}, not of {agent}")
         definition = (
             trees.definition(view.connection, session["definition"]) if session["definition"] else None
         )
@@ -59,16 +65,26 @@ def agent_show(view: View, args: Args) -> JSON:
             raise NotFound(f"session {session['id']} never started, so it ran with no definition")
         hash = session["definition"]
     else:
-        definition = view.tree.agent(agent)
+        hash = queries.agent_rows(view.connection)[agent]["hash"]
+        definition = view.tree.agent(agent) or trees.definition(view.connection, hash)
         if definition is None:
             raise NotFound(
-                f"the agent {agent!r} is not in force; swarmd agent history {agent} tells since when"
+                f"no definition of {agent!r} is kept; swarmd agent history {agent} tells what there was"
             )
-        hash = queries.agent_rows(view.connection)[agent]["hash"]
-    document = (_agents(view, agent) or [{"name": agent}])[0]
-    return {**document, "definition": json.loads(to_json(definition)), "hash": hash,
+    document = (_agents(view, agent) or [_removed(view, definition)])[0]
+    return {**document, "in_force": agent in view.tree, "definition": json.loads(to_json(definition)), "hash": hash,
             "text": queries.definition_text(view.connection, hash),
             "children": view.tree.children(agent), "above": view.tree.above(agent)}  # fmt: skip
+
+
+def _removed(view: View, definition: Agent) -> dict[str, JSON]:
+    """An agent that is out of force, by its last definition: it starts nothing."""
+    last = queries.last_sessions(view.connection).get(definition.name)
+    document = rows.agent_doc(
+        definition, held=(), pauses={}, problem="it is not in force: its file is gone", running=None, last=last,
+        open_handoffs=queries.open_work(view.connection).get(definition.name, 0), now=view.now,
+    )  # fmt: skip
+    return {**document, "next": None}
 
 
 def agent_history(view: View, args: Args) -> JSON:

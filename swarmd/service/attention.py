@@ -90,4 +90,5 @@ def _conflicts(view: View) -> Iterator[dict[str, Any]]:
     for agent, rows in by_agent.items():
         paths = ", ".join(sorted({row["path"] for row in rows}))
         yield _item(f"conflict:{agent}", "conflict", agent, rows[-1]["at"],
-                    f"{len(rows)} conflicts in the memory of {agent} ({paths})", f"swarmd memory conflicts {agent}")  # fmt: skip
+                    f"{len(rows)} conflicts in the memory of {agent} ({paths})",
+                    f"swarmd memory conflicts {agent}")  # fmt: skip

@@ -45,5 +45,5 @@ def name_of(uid: int) -> str:
 
 
 def this_operator(as_agent: str | None = None) -> Operator:
-    """The person who runs this process. Under sudo or su it is the login that came in."""
+    """The person who runs this process, by the uid that it has: under sudo that is root."""
     return Operator(name=name_of(os.getuid()), as_agent=as_agent)

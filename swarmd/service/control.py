@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from swarmd.errors import Failed
 from swarmd.places import Places
-from swarmd.store import sessions
+from swarmd.store import sessions, slots
 from swarmd.store.connections import Connection
 from swarmd.store.store import Store
 
@@ -60,6 +60,7 @@ class NoDaemon:
 
         def work(connection: Connection) -> None:
             sessions.end(connection, session, outcome="cancelled", reason=reason, now=self._now())
+            slots.redecide(connection, session, "skipped", reason)
 
         self._store.writer.do(work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swarmd.core.agent import definition_hash
 from swarmd.runners.command import command_line
 from swarmd.service.prompting import assembled, definition
 from swarmd.service.view import JSON, Args, View
@@ -14,11 +15,27 @@ def dry_run(view: View, name: str, args: Args) -> JSON:
     agent = definition(view, name, args)
     _, prompt = assembled(view, {**args, "trigger": "manual"})
     request = request_of(agent, prompt=prompt)
-    line = command_line(request, host_of(view.places)) if agent.runner_kind == "command" else [agent.runner_kind]
+    line = (
+        command_line(request, host_of(view.places)) if agent.runner_kind == "command" else [agent.runner_kind]
+    )
     limits = agent.limits
+    unknown = (
+        "id",
+        "slot",
+        "queued",
+        "started",
+        "ended",
+        "exit",
+        "draft",
+        "tokens_in",
+        "tokens_out",
+        "cache_read",
+        "usd",
+    )
     return {
-        "id": None, "agent": name, "trigger": "manual", "state": "ended", "outcome": "dry_run", "reason": "nothing was started",
-        "command_line": line, "prompt_tokens": prompt.tokens,
+        **dict.fromkeys(unknown), "agent": name, "attempt": 1, "trigger": "manual", "state": "ended",
+        "outcome": "dry_run",
+        "reason": "nothing was started", "by": view.actor.by, "changes": [], "refusals": [], "superseded": [],
+        "command_line": line, "prompt_tokens": prompt.tokens, "definition": definition_hash(agent),
         "would": f"start {line[0]} with a prompt of {prompt.tokens} tokens, for at most {limits.timeout_seconds:g} s",
-        "changes": [], "refusals": [], "superseded": [],
     }  # fmt: skip

@@ -68,7 +68,8 @@ class Loaded:
     def as_json(self) -> dict[str, Any]:
         """As `swarmd reload --json` prints it."""
         return {
-            "added": list(self.reload.added), "changed": list(self.reload.changed), "removed": list(self.reload.removed),
+            "added": list(self.reload.added), "changed": list(self.reload.changed),
+            "removed": list(self.reload.removed),
             "kept": list(self.reload.kept), "absent": sorted(self.reload.absent),
             "problems": [problem.as_json() for problem in self.reload.problems],
             "attention": list(self.reload.attention),
@@ -78,7 +79,9 @@ class Loaded:
 class Loader:
     """Looks at the agent files again and again; nothing is read, judged or written twice without need."""
 
-    def __init__(self, places: Places, store: Store, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self, places: Places, store: Store, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self._places = places
         self._now = now
         self._store = store
@@ -166,7 +169,8 @@ class Loader:
             )
         trees.set_problems(connection, problems, now)
         if reload.attention:
-            raise_attention(connection, id=ATTENTION, kind="agents_folder", agent=None, text="; ".join(reload.attention),
+            raise_attention(connection, id=ATTENTION, kind="agents_folder", agent=None,
+                            text="; ".join(reload.attention),
                             next_step="put the files back, or swarmd reload --allow-empty", now=now)  # fmt: skip
         else:
             cure(connection, ATTENTION)
@@ -194,7 +198,8 @@ def _by_agent(problems: Sequence[Mapping[str, object]]) -> dict[str, str]:
 def edited(places: Places, name: str, text: str, path: str | None, rules: Rules, settings: Settings) -> Agent:
     """An agent as an edited file would define it, without bringing it into force (`--file NEW.toml`).
 
-    `path` is where the file stands, for what it names relatively. Raises BadInput with every problem of the file."""
+    `path` is where the file stands, for what it names relatively. Raises BadInput with every problem of the file.
+    """
     given = Path(path) if path else places.agents / f"{name}.toml"
     shown = path or f"{name}.toml"
     data = text.encode("utf-8", "surrogateescape")

@@ -28,7 +28,7 @@ def _first_line(document: Document) -> str:
 
 def memory_show(view: View, args: Args) -> JSON:
     """The text of a memory file, at its head or at a revision. Bytes that are not UTF-8 come as base64 too."""
-    agent, path = view.memory_of(args), _path(args)
+    agent, path = view.memory_of(args), path_of(args)
     document = view.world.document(agent, path)
     if document is None:
         raise NotFound(f"{agent} has no memory file {path!r}; swarmd memory list {agent} shows what it has")
@@ -46,7 +46,8 @@ def memory_show(view: View, args: Args) -> JSON:
     return {**memory_doc(document), "rev": rev, "bytes": len(data), "text": shown, "base64": raw}
 
 
-def _path(args: Args) -> str:
+def path_of(args: Args) -> str:
+    """The memory file that a call means; left out: MEMORY.md."""
     path = args.get("file") or "MEMORY.md"
     if not isinstance(path, str) or (problem := path_problem(path)) is not None:
         raise BadInput(problem if isinstance(path, str) and problem else "file: text is expected")
@@ -54,8 +55,8 @@ def _path(args: Args) -> str:
 
 
 def _revision(view: View, agent: str, path: str, rev: int) -> bytes:
-    known = [r["rev"] for r in queries.revisions(view.connection, agent, path, 1_000_000)]
-    if rev not in known:
+    row = queries.revision(view.connection, agent, path, rev)
+    if row is None:
         raise NotFound(
             f"{agent} has no revision {rev} of {path}; swarmd memory history {agent} {path} shows them"
         )
@@ -65,7 +66,7 @@ def _revision(view: View, agent: str, path: str, rev: int) -> bytes:
 def memory_history(view: View, args: Args) -> JSON:
     """The revisions of an agent's memory, newest first."""
     agent = view.memory_of(args)
-    path = _path(args) if args.get("file") else None
+    path = path_of(args) if args.get("file") else None
     rows = queries.revisions(view.connection, agent, path)
     return items([{"rev": r["rev"], "file": r["path"], "by": r["by"], "at": r["at"], "bytes": r["size"],
                    "note": "deleted" if r["hash"] is None else r["how"]} for r in rows])  # fmt: skip
@@ -73,7 +74,7 @@ def memory_history(view: View, args: Args) -> JSON:
 
 def memory_diff(view: View, args: Args) -> JSON:
     """What changed in a memory file from `rev` to `other` (default: the head), as a unified diff."""
-    agent, path, rev = view.memory_of(args), _path(args), number(args, "rev")
+    agent, path, rev = view.memory_of(args), path_of(args), number(args, "rev")
     import difflib
 
     head = view.world.document(agent, path)
@@ -88,7 +89,7 @@ def memory_diff(view: View, args: Args) -> JSON:
 
 def memory_blame(view: View, args: Args) -> JSON:
     """Who wrote each line of a memory file: the revision that brought it."""
-    agent, path = view.memory_of(args), _path(args)
+    agent, path = view.memory_of(args), path_of(args)
     rows = list(reversed(queries.revisions(view.connection, agent, path, 100_000)))
     if not rows:
         raise NotFound(f"{agent} has no memory file {path!r}")

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from swarmd.core.world import Actor
-from swarmd.errors import KINDS, Failed, NotFound, StoreUnusable
+from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, StoreUnusable
 from swarmd.places import Places
 from swarmd.service import freshness
 from swarmd.service.caller import this_operator
 from swarmd.service.reading import read
 from swarmd.service.view import JSON, View
 from swarmd.store import opening
-from swarmd.store.connections import Connection
+from swarmd.store.connections import Connection, reading
 from swarmd.store.world import SqlWorld
 
 SOCKET = "operator.sock"
@@ -26,6 +26,7 @@ KEY = "operator.key"
 RUNTIME = "runtime"
 """The file of the state folder in which a daemon says where its sockets are."""
 LOCK_SECONDS = 30.0
+READERS_WAIT_SECONDS = 2.0
 ANSWER_BYTES = 256 * 2**20
 
 
@@ -46,15 +47,19 @@ class Reader:
         world = SqlWorld(self.connection, utc_now())
         operator = this_operator(as_agent)
         # Without --as the tree is not asked for: it is the dearest thing to read.
-        actor = operator.actor(world.tree) if as_agent else Actor(by=operator.by)
-        return read(
-            View(connection=self.connection, world=world, actor=actor, places=self.places), name, args
-        )
+        try:
+            with reading(self.connection):
+                actor = operator.actor(world.tree) if as_agent else Actor(by=operator.by)
+                view = View(connection=self.connection, world=world, actor=actor, places=self.places)
+                return read(view, name, args)
+        except UnicodeEncodeError:
+            raise BadInput(NO_UTF8) from None
 
 
 def open_reader(places: Places) -> Reader:
     """A reader. Where no daemon runs, agent files that have changed are loaded first, so that what is shown is what
-    the next daemon will do. Raises PermissionError where the store may not be read."""
+    the next daemon will do. Raises PermissionError where the store may not be read.
+    """
     connection: Connection | None = None
     try:
         connection = opening.connect_reading(places.state)
@@ -63,12 +68,15 @@ def open_reader(places: Places) -> Reader:
         if not _may_make(places):
             raise
         stale = True
-    if stale and not opening.is_locked(places.state) and os.access(places.state.parent, os.W_OK):
-        if connection is not None:
-            connection.close()
-        _load(places)
+    if stale and _may_make(places):
+        try:
+            _load(places)
+        except StoreUnusable:
+            # Somebody was quicker, and loads them: what there is now is shown.
+            if connection is None:
+                raise
+    if connection is None:
         connection = opening.connect_reading(places.state)
-    assert connection is not None
     return Reader(connection=connection, places=places)
 
 
@@ -78,7 +86,7 @@ def _may_make(places: Places) -> bool:
 
 
 def _load(places: Places) -> None:
-    with open_local(places, None) as local:
+    with open_local(places, None, wait_seconds=READERS_WAIT_SECONDS) as local:
         local.reload_if_stale()
 
 
@@ -110,7 +118,7 @@ class SocketClient:
 
 def socket_client(places: Places) -> SocketClient:
     """The way to the daemon. Raises ConnectionError when there is none, PermissionError when it may not be used."""
-    runtime = next((folder for folder in _runtimes(places) if (folder / SOCKET).exists()), None)
+    runtime = runtime_of(places)
     if runtime is None:
         raise ConnectionError(f"no daemon answers at {places.runtime / SOCKET}")
     for folder in (runtime, places.state):
@@ -124,9 +132,15 @@ def socket_client(places: Places) -> SocketClient:
     raise ConnectionError(f"there is no operator.key in {runtime}")
 
 
+def runtime_of(places: Places) -> Path | None:
+    """The folder in which a daemon's operator socket is, or None."""
+    return next((folder for folder in _runtimes(places) if (folder / SOCKET).exists()), None)
+
+
 def _runtimes(places: Places) -> Iterator[Path]:
     """Where the daemon's sockets may be: where we would put them, and where the daemon said that it has (systemd
-    gives it a folder of its own, which a shell does not know of)."""
+    gives it a folder of its own, which a shell does not know of).
+    """
     yield places.runtime
     with suppress(OSError):
         yield Path((places.state / RUNTIME).read_text().strip())
@@ -153,9 +167,12 @@ class Local:
 
 
 @contextmanager
-def open_local(places: Places, as_agent: str | None) -> Iterator[Local]:
+def open_local(
+    places: Places, as_agent: str | None, *, wait_seconds: float = LOCK_SECONDS
+) -> Iterator[Local]:
     """Act under the lock, when no daemon has it. Waits for other commands; raises StoreUnusable when a daemon came
-    meanwhile, NotFound where there is neither state nor agent files."""
+    meanwhile, NotFound where there is neither state nor agent files.
+    """
     from swarmd.service.acting import Service
     from swarmd.service.control import NoDaemon
     from swarmd.session.machine import host_of
@@ -166,7 +183,7 @@ def open_local(places: Places, as_agent: str | None) -> Iterator[Local]:
         raise NotFound(
             f"there is neither state in {places.state} nor agent files in {places.agents}; start with swarmd init"
         )
-    store = open_store(places.state, utc_now, operator=this_operator().name, wait_seconds=LOCK_SECONDS)
+    store = open_store(places.state, utc_now, operator=this_operator().name, wait_seconds=wait_seconds)
     try:
         recover(store, host_of(places), utc_now())
         control = NoDaemon(store, places, utc_now)

@@ -8,20 +8,23 @@ from collections import Counter
 from swarmd.core.instants import to_text
 from swarmd.errors import NotFound
 from swarmd.service import attention as attending
+from swarmd.service.operator import runtime_of
+from swarmd.service.rows import held_by
 from swarmd.service.view import JSON, Args, View, items
-from swarmd.store import audit, opening, queries
+from swarmd.store import audit, opening, queries, soundness
 
 
 def status(view: View, args: Args) -> JSON:
     """Places, daemon, and how much of what there is."""
+    facts = view.daemon()
     open_items = [item for item in attending.found(view) if not item["acked"]]
     ended = queries.sessions(view.connection, queries.Window(n=1))
     kinds = Counter(item["kind"] for item in open_items)
     oldest = min((item["since"] for item in open_items), default=None)
     return {
         "places": view.places.as_json(),
-        "daemon": {"running": opening.is_locked(view.places.state), **view.daemon()},
-        "agents": {"in_force": len(view.tree), "paused": len(queries.pauses(view.connection)),
+        "daemon": {"running": bool(facts) or _answers(view), **facts},
+        "agents": {"in_force": len(view.tree), "paused": _held(view),
                    "problems": len(queries.problems(view.connection))},
         "running": queries.counts(view.connection),
         "last_session": {"id": ended[0]["id"], "at": ended[0]["queued"]} if ended else None,
@@ -30,12 +33,23 @@ def status(view: View, args: Args) -> JSON:
     }  # fmt: skip
 
 
+def _answers(view: View) -> bool:
+    """Whether a daemon has the state: a command that acts holds its lock too, for an instant, and has no socket."""
+    return opening.is_locked(view.places.state) and runtime_of(view.places) is not None
+
+
+def _held(view: View) -> int:
+    """How many agents are paused, wherever that was set."""
+    pauses = queries.pauses(view.connection)
+    return sum(1 for name in view.tree if held_by(name, view.tree.above(name), pauses)) if pauses else 0
+
+
 def verify(view: View, args: Args) -> JSON:
     """Whether the store is whole: SQLite's check, the audit chain, every head's text, every memory file."""
     connection = view.connection
-    found = [f"the database: {fault}" for fault in queries.integrity(connection)]
+    found = [f"the database: {fault}" for fault in soundness.integrity(connection)]
     found += audit.faults(connection)
-    found += queries.broken_texts(connection)
+    found += soundness.broken_texts(connection)
     found += _unpublished(view)
     seq, head = audit.head(connection)
     return {"ok": not found, "items": [{"text": fault} for fault in found], "next": None,
@@ -45,7 +59,7 @@ def verify(view: View, args: Args) -> JSON:
 def _unpublished(view: View) -> list[str]:
     """Memory files that are not what the store last put there; a hand edit that waits to be taken over is none."""
     found = []
-    for agent, path, pending in queries.published_files(view.connection):
+    for agent, path, pending in soundness.published_files(view.connection):
         place = view.places.state / "memory" / agent / path
         if not pending and not place.exists():
             found.append(
@@ -70,7 +84,7 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
     places, abi = view.places, landlock.abi()
     free = opening.free_bytes(places.state)
     mode = os.stat(places.state).st_mode & 0o777
-    delegated = cgroup.delegated()
+    delegated, problems = cgroup.delegated(), queries.problems(view.connection)
     return [
         ("agents", places.agents.is_dir(), f"agent files in {places.agents}"),
         ("state", mode & 0o077 == 0, f"{places.state} has mode {mode:04o}; 0700 is wanted"),
@@ -79,7 +93,7 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
          "this kernel has no Landlock: sessions of level auto run without a fence"),
         ("cgroup", True, f"a control group for each session under {delegated}" if delegated else
          "no delegated control group: sessions' processes are found as descendants of their supervisor"),
-        ("problems", not queries.problems(view.connection), f"{len(queries.problems(view.connection))} problems in files"),
+        ("problems", not problems, f"{len(problems)} problems in files"),
     ]  # fmt: skip
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from swarmd.core.agent import Agent
 from swarmd.core.prompt import assemble
+from swarmd.core.schedule import last_slot
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.errors import BadInput, NotFound, Refused
+from swarmd.service import rows
 from swarmd.service.view import JSON, Args, View, moment, text
 from swarmd.session.tokens import TokenCounter
 from swarmd.store.snapshots import snapshot
@@ -29,6 +32,11 @@ TRIGGERS = (
 )
 
 
+OF_A_SLOT = ("cron", "every", "at", "catch_up")
+LOOK_BACK = timedelta(days=1500)
+"""Far enough for a slot of 29 February."""
+
+
 def prompt(view: View, args: Args) -> JSON:
     """The prompt as JSON: system, user, tokens, sections."""
     return assembled(view, args)[1].as_json()
@@ -38,13 +46,20 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
     """The snapshot and prompt that a call asks for."""
     name = view.agent(args)
     agent = definition(view, name, args)
-    trigger = args.get("trigger") or _usual(agent)
+    trigger = text(args, "trigger", required=False) or _usual(agent)
     if trigger not in TRIGGERS:
         raise BadInput(f"trigger: {trigger!r:.40} is none of {', '.join(TRIGGERS)}")
     at = moment(args, "at") or view.now
-    seen = snapshot(view.connection, agent, Trigger(kind=trigger), at)
+    slot = _slot(agent, at) if trigger in OF_A_SLOT else None
+    seen = snapshot(view.connection, agent, Trigger(kind=trigger, slot=slot), at)
     counter = TokenCounter(None, os.environ, lambda _warning: None)
     return seen, assemble(seen, counter.count)
+
+
+def _slot(agent: Agent, at: datetime) -> datetime | None:
+    """The slot that a session of the schedule which starts at that moment is for."""
+    schedule = rows.schedule_of(agent)
+    return None if schedule is None else last_slot(schedule, at - LOOK_BACK, at)
 
 
 def _usual(agent: Agent) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarmd.core.changes import Change, MoveHandoff, SendHandoff, SetKey, UnsetKey, WriteMemory
-from swarmd.core.handoffs import FINAL, Move
+from swarmd.core.handoffs import FINAL, Handoff, Move
 from swarmd.service.view import View
 from swarmd.store import queries
 
@@ -22,9 +22,13 @@ class Plan:
     not_undone: list[dict[str, Any]] = field(default_factory=list)
 
 
+Trace = tuple[queries.Row, dict[str, Any]]
+
+
 def compensation(view: View, sessions: Sequence[queries.Row], reserve: Callable[[], int]) -> Plan:
     """Go through what the sessions wrote, newest first. A key or file is put back to what it was before the oldest of
-    these sessions touched it, when its newest version is one of theirs."""
+    these sessions touched it, when its newest version is one of theirs.
+    """
     plan = Plan()
     rows = queries.changes(view.connection, [row["id"] for row in sessions])
     traces = [
@@ -35,83 +39,109 @@ def compensation(view: View, sessions: Sequence[queries.Row], reserve: Callable[
     ]  # fmt: skip
     _keys(view, plan, traces)
     _memory(view, plan, traces)
+    _handoffs(view, plan, traces, reserve)
     for change, trace in traces:
-        if "handoff" in trace:
-            _handoff(view, plan, change, trace, reserve)
-        elif "report" in trace:
+        if "report" in trace:
             _cannot(plan, change, "a report that was made cannot be taken back")
     return plan
 
 
-def _keys(view: View, plan: Plan, traces: Sequence[tuple[queries.Row, dict[str, Any]]]) -> None:
-    written: dict[tuple[str, str], list[int]] = {}
-    of: dict[tuple[str, str], queries.Row] = {}
+def _versions(traces: Sequence[Trace], kind: str) -> dict[tuple[str, str], tuple[queries.Row, list[int]]]:
+    """By key or file: the newest change of it, and all versions that these sessions made."""
+    found: dict[tuple[str, str], tuple[queries.Row, list[int]]] = {}
     for change, trace in traces:
-        if "key" in trace:
-            agent, key, version = trace["key"]
-            written.setdefault((agent, key), []).append(version)
-            of.setdefault((agent, key), change)
-    for (agent, key), versions in written.items():
+        if kind in trace:
+            agent, name, version = trace[kind]
+            found.setdefault((agent, name), (change, []))[1].append(version)
+    return found
+
+
+def _before(version: int, own: Sequence[int]) -> int:
+    """The version on which the sessions have built."""
+    while version in own:
+        version -= 1
+    return version
+
+
+def _keys(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
+    for (agent, key), (change, versions) in _versions(traces, "key").items():
         current = view.world.key(agent, key)
-        if current is None or current.version not in versions:
+        if agent not in view.tree:
+            _cannot(plan, change, f"the agent {agent!r} is not in force any more")
+        elif current is None or current.version not in versions:
             who = current.by if current is not None else "somebody"
-            _cannot(plan, of[agent, key], f"{agent}/{key} was changed by {who} since")
-            continue
-        before = current.version
-        while before in versions:
-            before -= 1
-        old = queries.key_value(view.connection, agent, key, before)
-        plan.changes.append(
-            UnsetKey(agent=agent, key=key, seen=current.version) if old is None
-            else SetKey(agent=agent, key=key, value=old, seen=current.version)
-        )  # fmt: skip
-        _will(plan, of[agent, key])
-
-
-def _memory(view: View, plan: Plan, traces: Sequence[tuple[queries.Row, dict[str, Any]]]) -> None:
-    written: dict[tuple[str, str], list[int]] = {}
-    of: dict[tuple[str, str], queries.Row] = {}
-    for change, trace in traces:
-        if "memory" in trace:
-            agent, path, rev = trace["memory"]
-            written.setdefault((agent, path), []).append(rev)
-            of.setdefault((agent, path), change)
-    for (agent, path), revs in written.items():
-        head = view.world.document(agent, path)
-        if head is None or head.rev not in revs:
-            _cannot(plan, of[agent, path], f"{agent}:{path} was changed since")
-            continue
-        before = head.rev
-        while before in revs:
-            before -= 1
-        data = view.world.revision(agent, path, before) if before else None
-        plan.changes.append(WriteMemory(agent=agent, path=path, data=data, base=head.rev))
-        _will(plan, of[agent, path])
-
-
-def _handoff(
-    view: View, plan: Plan, change: queries.Row, trace: dict[str, Any], reserve: Callable[[], int]
-) -> None:
-    handoff = view.world.handoff(trace["handoff"])
-    if handoff is None:
-        _cannot(plan, change, "the handoff is gone")
-    elif trace["created"]:
-        if handoff.status in FINAL:
-            _cannot(plan, change, f"handoff {handoff.id} has ended already ({handoff.status})")
+            _cannot(plan, change, f"{agent}/{key} was changed by {who} since")
         else:
-            plan.changes.append(
-                MoveHandoff(id=handoff.id, move=Move.CANCEL, text="the session that sent it was reverted")
-            )
+            old = queries.key_value(view.connection, agent, key, _before(current.version, versions))
+            plan.changes.append(UnsetKey(agent=agent, key=key) if old is None
+                                else SetKey(agent=agent, key=key, value=old))  # fmt: skip
             _will(plan, change)
-    elif handoff.status in FINAL and change["after"] == handoff.status and handoff.receiver in view.tree:
-        plan.changes.append(SendHandoff(id=reserve(), to=handoff.receiver, text=handoff.text,
-                                        priority=handoff.priority, due=handoff.due,
-                                        sender=handoff.sender))  # fmt: skip
+
+
+def _memory(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
+    for (agent, path), (change, revs) in _versions(traces, "memory").items():
+        head = view.world.document(agent, path)
+        if agent not in view.tree:
+            _cannot(plan, change, f"the agent {agent!r} is not in force any more")
+        elif head is None or head.rev not in revs:
+            _cannot(plan, change, f"{agent}:{path} was changed since")
+        else:
+            before = _before(head.rev, revs)
+            row = queries.revision(view.connection, agent, path, before)
+            data = view.world.revision(agent, path, before)
+            if row is not None and row["hash"] is not None and data is None:
+                _cannot(plan, change, f"the text of {agent}:{path} revision {before} is not kept any more")
+                continue
+            plan.changes.append(WriteMemory(agent=agent, path=path, data=data, base=head.rev))
+            _will(plan, change)
+
+
+def _handoffs(view: View, plan: Plan, traces: Sequence[Trace], reserve: Callable[[], int]) -> None:
+    """Each handoff once, by what the sessions did to it all in all."""
+    touched: dict[int, list[Trace]] = {}
+    for change, trace in traces:
+        if "handoff" in trace:
+            touched.setdefault(trace["handoff"], []).append((change, trace))
+    for id, steps in touched.items():
+        handoff = view.world.handoff(id)
+        if handoff is None:
+            _cannot(plan, steps[0][0], "the handoff is gone")
+            continue
+        sent = next((change for change, trace in steps if trace["created"]), None)
+        if sent is not None:
+            _unsend(
+                plan, handoff, sent, ended_here=any(change["after"] == handoff.status for change, _ in steps)
+            )
+        else:
+            _send_anew(view, plan, handoff, [change for change, _ in steps], reserve)
+
+
+def _unsend(plan: Plan, handoff: Handoff, change: queries.Row, *, ended_here: bool) -> None:
+    if handoff.status not in FINAL:
+        text = "the session that sent it was reverted"
+        plan.changes.append(MoveHandoff(id=handoff.id, move=Move.CANCEL, text=text))
         _will(plan, change)
-    else:
+    elif not ended_here:  # else the sessions sent it and took it back: there is nothing to undo
+        _cannot(plan, change, f"handoff {handoff.id} has ended already ({handoff.status})")
+
+
+def _send_anew(
+    view: View, plan: Plan, handoff: Handoff, changes: Sequence[queries.Row], reserve: Callable[[], int]
+) -> None:
+    end = next(
+        (change for change in changes if handoff.status in FINAL and change["after"] == handoff.status), None
+    )
+    if end is None:
+        _cannot(plan, changes[0], f"handoff {handoff.id} was moved on: it is {handoff.status}, and stays so")
+    elif handoff.receiver not in view.tree:
         _cannot(
-            plan, change, f"handoff {handoff.id} was moved on ({handoff.status}), or its receiver is gone"
+            plan, end, f"handoff {handoff.id} went to {handoff.receiver!r}, which is not in force any more"
         )
+    else:
+        expires = handoff.expires if handoff.expires is None or handoff.expires > view.now else None
+        plan.changes.append(SendHandoff(id=reserve(), to=handoff.receiver, text=handoff.text, priority=handoff.priority,
+                                        due=handoff.due, expires=expires, sender=handoff.sender))  # fmt: skip
+        _will(plan, end)
 
 
 def _will(plan: Plan, change: queries.Row) -> None:

@@ -26,8 +26,8 @@ def session_doc(row: Row, changes: Sequence[Row]) -> dict[str, JSON]:
         "queued": row["queued"], "started": row["started"], "ended": row["ended"], "by": row["by"], "exit": row["exit"],
         "draft": None if row["draft"] == "none" else row["draft"],
         "changes": [
-            {"act": c["act"], "target": c["target"], "before": c["before"], "after": c["after"], "verdict": c["verdict"],
-             "reason": c["reason"]}
+            {"act": c["act"], "target": c["target"], "before": c["before"], "after": c["after"],
+             "verdict": c["verdict"], "reason": c["reason"]}
             for c in changes if c["verdict"] not in ("refused", "superseded") or c["effect"] is not None
         ],
         "refusals": [_note(c) for c in changes if c["verdict"] == "refused"],

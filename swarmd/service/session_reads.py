@@ -62,7 +62,7 @@ def session_trace(view: View, args: Args) -> JSON:
 
 
 def _had(trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
-    """Whether what a session was shown has this: the very key version, the handoff, the memory from that revision on."""
+    """Whether what a session was shown has this: the key's version, the handoff, the memory since that revision."""
     if "key" in trace:
         return trace["key"] in base["keys"]
     if "handoff" in trace:
@@ -78,9 +78,13 @@ def log(view: View, args: Args) -> JSON:
     asked = window(args, 200)
     agent = view.agent(args) if args.get("agent") else None
     agents, more = seen_agents(view, agent), one_more(asked)
-    found = [_session_line(doc) for doc in _documents(view, queries.sessions(view.connection, more, agents=agents))]
-    for row in queries.slots(view.connection, more, agents=agents, unstarted=True):
-        found.append({"kind": "slot", "what": row["decision"], "by": "schedule", **rows.slot_doc(row)})
+    found = [
+        _session_line(doc) for doc in _documents(view, queries.sessions(view.connection, more, agents=agents))
+    ]
+    unstarted = queries.slots(view.connection, more, agents=agents, unstarted=True)
+    found += [
+        {"kind": "slot", "what": s["decision"], "by": "schedule", **rows.slot_doc(s)} for s in unstarted
+    ]
     if view.actor.agent is None:
         found += [_act_line(row) for row in queries.operator_acts(view.connection, more, agent)]
     found.sort(key=lambda line: str(line["at"]), reverse=True)
@@ -95,6 +99,9 @@ def _session_line(doc: dict[str, JSON]) -> dict[str, JSON]:
 
 def _act_line(row: queries.Row) -> dict[str, JSON]:
     detail = json.loads(row["detail"])
-    changes = [{"act": act, "target": target, "verdict": verdict} for act, target, verdict in detail.get("changes", ())]
+    changes = [
+        {"act": act, "target": target, "verdict": verdict}
+        for act, target, verdict in detail.get("changes", ())
+    ]
     return {"at": row["at"], "kind": "act", "agent": None, "what": row["act"], "target": row["target"], "by": row["by"],
             "detail": detail, "changes": changes}  # fmt: skip

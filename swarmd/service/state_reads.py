@@ -81,7 +81,10 @@ def _seen_handoffs(
 def handoff_show(view: View, args: Args) -> JSON:
     """One handoff with its thread."""
     handoff = _handoff(view, number(args, "id"))
-    return {**handoff_doc(handoff), "receiver_missing": not queries.is_in_force(view.connection, handoff.receiver)}
+    return {
+        **handoff_doc(handoff),
+        "receiver_missing": not queries.is_in_force(view.connection, handoff.receiver),
+    }
 
 
 def _handoff(view: View, id: int) -> Handoff:

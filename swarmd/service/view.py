@@ -46,7 +46,8 @@ class View:
     def agent(self, args: Args, name: str = "agent") -> str:
         """The agent that the call names, or the caller's own; one that the caller may look at.
 
-        Raises NotFound for a name that never was an agent's, Refused for one that is not below."""
+        Raises NotFound for a name that never was an agent's, Refused for one that is not below.
+        """
         agent = args.get(name) or self.actor.agent
         if not isinstance(agent, str):
             raise BadInput(f"{name} is missing: name the agent")
@@ -160,7 +161,10 @@ def page(rows: list[Any], asked: Window, time: Callable[[Any], str]) -> tuple[li
     if len(rows) <= asked.n:
         return rows, None
     # `until` is exclusive, so it lies just after the newest that is left out; what has the same time may come twice.
-    return rows[: asked.n], to_text(from_text(time(rows[asked.n])) + timedelta(microseconds=1))
+    # (Where a whole page has one time, the next begins before it, or there would be no end.)
+    left = time(rows[asked.n])
+    on_and_on = time(rows[0]) == left
+    return rows[: asked.n], left if on_and_on else to_text(from_text(left) + timedelta(microseconds=1))
 
 
 def items(rows: list[Any], next: str | None = None) -> dict[str, JSON]:

@@ -16,7 +16,7 @@ from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.staging import Effect, KeyWritten, MemoryWritten, Staged, Verdict
 from swarmd.core.wire import MemoryTree, Message, Reply, digest
 from swarmd.core.world import Actor
-from swarmd.errors import KINDS, BadInput, Failed, NotFound, Refused, SwarmdError
+from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.session import drafts
 from swarmd.session.drafts import TakenUp
 from swarmd.session.journal import Bases, Journal, differences
@@ -25,8 +25,7 @@ from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, Tally, line, note, overtaken_draft
 from swarmd.store import commit as committing
 from swarmd.store import sessions
-from swarmd.store.connections import Connection, StoreError
-from swarmd.store.snapshots import reading
+from swarmd.store.connections import Connection, StoreError, reading
 from swarmd.store.world import SqlWorld
 
 ANSWERS_KEPT = 1000
@@ -36,7 +35,8 @@ ACTS_PER_SESSION = 5000
 
 class SessionDesk:
     """core.wire.Desk for one session at one epoch. It is not thread-safe: it lives on the daemon's loop, where calls
-    are answered one after another, so that none comes between a checkpoint's change set and its commit."""
+    are answered one after another, so that none comes between a checkpoint's change set and its commit.
+    """
 
     def __init__(
         self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
@@ -73,7 +73,8 @@ class SessionDesk:
 
     async def checkpoint(self, message: Message, memory: MemoryTree, problems: tuple[str, ...]) -> Reply:
         """Commit what is staged, with the memory copy as it is now. Who asks may be cancelled: the commit goes on, and
-        the session ends after it."""
+        the session ends after it.
+        """
         self._under_way = asyncio.ensure_future(self._checkpoint_in_turn(message, memory, problems))
         return await asyncio.shield(self._under_way)
 
@@ -91,7 +92,8 @@ class SessionDesk:
 
     def changes_with(self, memory: MemoryTree | None, problems: Sequence[str] = ()) -> list[Change]:
         """Everything staged, and the difference that the memory copy makes. With `problems` not all of the copy was
-        read: what is missing in it may still be there, and does not count as deleted."""
+        read: what is missing in it may still be there, and does not count as deleted.
+        """
         if memory is None:
             return list(self.tally.changes)
         found = self._memory_changes(self.masking.tree(memory, self._base))
@@ -113,6 +115,8 @@ class SessionDesk:
                 return Reply(value=self._do(message.call, message.args))
         except (SwarmdError, StoreError, OSError) as error:
             return _sorry(error)
+        except UnicodeEncodeError:
+            return _sorry(BadInput(NO_UTF8))
 
     def _answered(self, message: Message, reply: Reply) -> Reply:
         if message.id:
@@ -175,7 +179,8 @@ class SessionDesk:
 
     def _wrote(self, agent: str, key: str) -> None:
         """The key's next write is made from the same version as this one: what the session reads until its commit is
-        its own value, and says nothing of what others have written meanwhile."""
+        its own value, and says nothing of what others have written meanwhile.
+        """
         if (agent, key) not in self._seen:
             row = SqlWorld(self._ports.reader, self._ports.clock.now()).key(agent, key)
             self._seen[agent, key] = 0 if row is None else row.version
@@ -277,7 +282,9 @@ class SessionDesk:
     ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
         taken = dict(self.tally.drafts)
 
-        def work(connection: Connection) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
+        def work(
+            connection: Connection,
+        ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
             sessions.still_running(connection, self._session, self._epoch)
             kept, closed = drafts.without_closed(connection, taken, changes)
             done = committing.commit(connection, self._actor, kept, self._ports.clock.now(), act="checkpoint",

@@ -22,7 +22,8 @@ def without_closed(
     connection: Connection, drafts: Mapping[int, TakenUp], changes: Sequence[Change]
 ) -> tuple[list[Change], list[tuple[int, Change]]]:
     """The changes that may still be written, and those out of drafts that somebody else has closed meanwhile: an
-    operator who applied one has written them already."""
+    operator who applied one has written them already.
+    """
     gone = {
         id(change): number
         for number, taken in drafts.items() if taken.changes and not sessions.draft_is_open(connection, number)

@@ -16,6 +16,7 @@ from swarmd.core.world import Actor
 from swarmd.errors import SwarmdError
 from swarmd.session import drafts
 from swarmd.session.desk import SessionDesk
+from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, overtaken_draft
 from swarmd.store import audit, sessions
@@ -50,7 +51,8 @@ async def end(
     epoch: int | None = None,
 ) -> str:
     """End the session and return its outcome. The commit, the row's end, the audit row, the retry and the pause are
-    one transaction; the memory files are published after it, before the agent may start again."""
+    one transaction; the memory files are published after it, before the agent may start again.
+    """
     changes = ending.changes
     if desk is not None:
         await _settled(ports, order.agent)
@@ -70,7 +72,8 @@ async def end(
 
 async def _settled(ports: Ports, agent: str) -> None:
     """Bring memory files up to date, where that can be done now: the end of a session does not hang on it. What
-    waits is done before the agent's next session, which does."""
+    waits is done before the agent's next session, which does.
+    """
     with suppress(SwarmdError, OSError, StoreError):
         await ports.settle(agent)
 
@@ -103,6 +106,8 @@ def _ended(
         if draft:
             drafts.hand_on(connection, desk.tally.drafts)
         _keep_notes(connection, order, desk, overtaken, ending.result)
+    else:
+        reason = Masking().text(reason)
     result = ending.result
     in_force = tree_of(connection).agent(order.agent)
     sessions.end(
@@ -135,7 +140,10 @@ def _committed(
         return "refused", "; ".join(dict.fromkeys(committed.refusals)), frozenset(), []
     drafts.close(connection, tally.drafts)
     notes = [overtaken_draft(change, draft) for draft, change in closed]
-    overtaken = [*(v.reason for v in verdicts if v.decision == "superseded"), *(note.reason for note in notes)]
+    overtaken = [
+        *(v.reason for v in verdicts if v.decision == "superseded"),
+        *(note.reason for note in notes),
+    ]
     reason = f"superseded: {'; '.join(dict.fromkeys(overtaken))}" if overtaken else ""
     changed = committed.changed or tally.checkpoints > 0 or bool(tally.drafts)
     return ("committed" if changed else "no_change"), reason, committed.memory_of, notes
@@ -181,7 +189,7 @@ def _keep(connection: Connection, id: int, part: int, changes: Sequence[Change],
 def _keep_notes(
     connection: Connection, order: Order, desk: SessionDesk, overtaken: Sequence[Note], result: Result | None
 ) -> None:
-    """What was refused or overtaken and is in no change set: acts when they were asked for, files of the memory copy."""
+    """What was refused or overtaken and is in no change set: acts when they were asked for, files of the copy."""
     tally, masked = desk.tally, desk.masking.text
     notes = [("refused", n.act, n.target, n.reason) for n in tally.refusals]
     problems = result.memory_problems if result is not None else ()

@@ -77,7 +77,8 @@ class Started:
 
 async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lambda: "cancelled") -> str:
     """Run a queued session to its end and return its outcome. Cancelling the task ends it as `cancelled`, for the
-    reason that `why_cancelled` gives then."""
+    reason that `why_cancelled` gives then.
+    """
 
     async def unprepared(ending: Ending) -> str:
         return await end(ports, order, ending)
@@ -188,7 +189,8 @@ def _facts(agent: Agent, prompt: Prompt, seen: Snapshot, token: str, actor: Acto
     sections = [{"name": s.name, "tokens": s.tokens, "left_out": s.left_out} for s in prompt.sections]
     return {
         "token_hash": hashlib.sha256(token.encode()).hexdigest(), "definition": definition_hash(agent),
-        "prompt_hash": whole, "prompt": json.dumps({"tokens": prompt.tokens, "sections": sections}), "base": shown(seen),
+        "prompt_hash": whole, "prompt": json.dumps({"tokens": prompt.tokens, "sections": sections}),
+        "base": shown(seen),
         "depth": actor.depth, "cause_handoff": actor.cause_handoff,
     }  # fmt: skip
 

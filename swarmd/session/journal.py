@@ -40,12 +40,15 @@ class Journal:
         # A line end before it too: after a write that a full disk cut off the next one is whole again.
         data = b"\n" + json.dumps(value).encode() + b"\n"
         if os.write(self._fd, data) != len(data):
-            raise Failed("the disk that holds the state is full; nothing was staged: free some space and try again")
+            raise Failed(
+                "the disk that holds the state is full; nothing was staged: free some space and try again"
+            )
 
 
 def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
     """The changes that were staged after the last checkpoint that the store knows of, and the memory bases it left
-    (None: those of the session's start). A torn last line is left out."""
+    (None: those of the session's start). A torn last line is left out.
+    """
     changes: list[Change] = []
     bases: Bases | None = None
     try:

@@ -31,8 +31,9 @@ class Masking:
     secrets: tuple[str, ...] = ()
 
     def text(self, text: str) -> str:
-        """The text with every secret replaced."""
-        return mask_text(text, self.secrets) if self.secrets else text
+        """The text with every secret replaced, and what is no UTF-8 escaped: it is sure to be stored."""
+        plain = text.encode("utf-8", "backslashreplace").decode()
+        return mask_text(plain, self.secrets) if self.secrets else plain
 
     def args(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """A call's arguments, as they may be stored."""

@@ -7,23 +7,24 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
-from typing import Any
 
 from swarmd.errors import NotFound, Refused
 from swarmd.session.ending import Ending
-from swarmd.store.database import OutcomeUnknown
+from swarmd.store.database import OutcomeUnknown, StoreClosed
 
 log = logging.getLogger("swarmd")
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 
 
-async def surely(attempt: Callable[[Ending], Awaitable[str]], ending: Ending, *, agent: str, session: int) -> str:
+async def surely(
+    attempt: Callable[[Ending], Awaitable[str]], ending: Ending, *, agent: str, session: int
+) -> str:
     """Make `attempt` end the session, and return its outcome; cancelling the task is too late now and changes nothing.
 
     Where the store does not take the end, its change set becomes a draft and the session `failed`, for that reason;
-    and where it does not take that either, it is tried until it does. After OutcomeUnknown nothing is repeated, and
-    where the store says that the session has ended, it has.
+    and where it does not take that either, it is tried until it does. After OutcomeUnknown nothing is repeated, nor
+    where the store is closed; and where the store says that the session has ended, it has.
     """
     pause = FIRST_PAUSE_SECONDS
     while True:
@@ -31,7 +32,7 @@ async def surely(attempt: Callable[[Ending], Awaitable[str]], ending: Ending, *,
         await through(ending_now)
         try:
             return ending_now.result()
-        except (OutcomeUnknown, Refused, NotFound):
+        except (OutcomeUnknown, StoreClosed, Refused, NotFound):
             raise
         except Exception as error:  # noqa: BLE001 - whatever it was, a session that runs for ever would be worse
             reason = f"its end could not be written: {_words(error)}"

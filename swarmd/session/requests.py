@@ -22,7 +22,8 @@ def request_of(
     secrets: tuple[str, ...] = (),
 ) -> Request:
     """The request of one session; with nothing but the agent, that of a session which will never be (for `doctor` and
-    `--dry-run`)."""
+    `--dry-run`).
+    """
     box = agent.sandbox
     return Request(
         agent=agent.name, session=session, epoch=epoch, attempt=attempt, trigger=trigger, system=prompt.system,

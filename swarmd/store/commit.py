@@ -22,6 +22,7 @@ from swarmd.core.staging import (
     Verdict,
 )
 from swarmd.core.world import Actor
+from swarmd.errors import KINDS
 from swarmd.store import audit
 from swarmd.store.memory import write_revision
 from swarmd.store.rows import write_handoff
@@ -39,6 +40,13 @@ class Committed:
     def refusals(self) -> list[str]:
         """Every reason against it; not empty: nothing was written."""
         return self.folded.refusals
+
+    def must_stand(self) -> None:
+        """Raise what stands against the change set, of the kind of its first refusal."""
+        refused = [verdict for verdict in self.folded.verdicts if verdict.decision == "refused"]
+        if refused:
+            reasons = dict.fromkeys(verdict.reason for verdict in refused)  # one may stand against many
+            raise KINDS[refused[0].kind]("; ".join(reasons))
 
     @property
     def changed(self) -> bool:
@@ -104,7 +112,8 @@ def write_effects(
                     entry = effect.entry
                     connection.execute(
                         "INSERT INTO handoff_entries (handoff, seq, at, by, kind, text) VALUES "
-                        "(?1, (SELECT 1 + coalesce(max(seq), 0) FROM handoff_entries WHERE handoff = ?1), ?2, ?3, ?4, ?5)",
+                        "(?1, (SELECT 1 + coalesce(max(seq), 0) FROM handoff_entries WHERE handoff = ?1), "
+                        "?2, ?3, ?4, ?5)",
                         (effect.handoff.id, to_text(entry.at), entry.by, entry.kind, entry.text),
                     )
             case MemoryWritten():
@@ -140,7 +149,8 @@ def record(
     reports: Sequence[int] | None = None,
 ) -> None:
     """Keep each change of a session with its verdict, for `session show`, trace and revert. `reports`: the numbers of
-    those that were made; None: nothing was written."""
+    those that were made; None: nothing was written.
+    """
     numbers = None if reports is None else iter(reports)
     start = connection.execute(
         "SELECT coalesce(max(seq), 0) FROM changes WHERE session = ?", (session,)
@@ -174,14 +184,16 @@ def _traces(verdict: Verdict, reports: Iterator[int]) -> list[dict[str, Any]]:
                 found.append({"handoff": effect.handoff.id, "created": effect.created})
             case MemoryWritten():
                 if effect.document.rev != effect.parent:  # else only conflicts came of it
-                    found.append({"memory": [effect.document.agent, effect.document.path, effect.document.rev]})
+                    found.append(
+                        {"memory": [effect.document.agent, effect.document.path, effect.document.rev]}
+                    )
             case Reported():
                 found.append({"report": next(reports)})
     return found
 
 
 def note(connection: sqlite3.Connection, session: int, notes: Sequence[tuple[str, str, str, str]]) -> None:
-    """Keep acts that are in no change set: verdict, act, target and reason of each. What is kept already is left out."""
+    """Keep acts that are in no change set: verdict, act, target, reason of each; what is kept already is left out."""
     start = connection.execute(
         "SELECT coalesce(max(seq), 0) FROM changes WHERE session = ?", (session,)
     ).fetchone()[0]

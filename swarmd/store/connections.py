@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 Connection = sqlite3.Connection
@@ -19,6 +21,19 @@ def open_reading(path: Path) -> sqlite3.Connection:
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA query_only = 1")
     return connection
+
+
+@contextmanager
+def reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """One consistent view over several reads."""
+    if connection.in_transaction:
+        yield connection
+        return
+    connection.execute("BEGIN")
+    try:
+        yield connection
+    finally:
+        connection.execute("COMMIT")
 
 
 def open_writing(path: Path) -> sqlite3.Connection:

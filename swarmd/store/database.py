@@ -25,6 +25,10 @@ class OutcomeUnknown(StoreUnusable):
     """COMMIT met an I/O error: whether it took place is not known. Stop, restart, read the truth."""
 
 
+class StoreClosed(StoreUnusable):
+    """The process ends: no more writes are taken."""
+
+
 @dataclass(slots=True)
 class _Wish:
     work: Callable[[sqlite3.Connection], Any]
@@ -54,7 +58,7 @@ class Writer:
             raise OutcomeUnknown(f"the store stopped after an I/O error: {self.broken}; restart the daemon")
         with self._closing:
             if self._closed:
-                raise StoreUnusable("the store is closed; nothing was written")
+                raise StoreClosed("the store is closed; nothing was written")
             self._waiting.put(wish)
         return wish.future
 
@@ -91,7 +95,7 @@ class Writer:
         """Whatever happens, nobody waits for ever: an error in the writer itself stops the store."""
         try:
             self._transact(batch)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the thread must not end: somebody waits for each answer
             self.broken = error
             stopped = OutcomeUnknown(f"the store stopped after an error: {error}; restart the daemon")
             self._fail([wish for wish in batch if not wish.future.done()], stopped)
@@ -110,7 +114,9 @@ class Writer:
 
     def _transact(self, wishes: list[_Wish]) -> None:
         connection = self._connection
-        batch = [wish for wish in wishes if wish.future.running() or wish.future.set_running_or_notify_cancel()]
+        batch = [
+            wish for wish in wishes if wish.future.running() or wish.future.set_running_or_notify_cancel()
+        ]
         try:
             durable = any(wish.durable for wish in batch)
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -147,7 +153,7 @@ class Writer:
             connection.execute("SAVEPOINT wish")
             value = wish.work(connection)
             connection.execute("RELEASE wish")
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is raised where the answer is waited for
             if connection.in_transaction:
                 connection.execute("ROLLBACK TO wish")
                 connection.execute("RELEASE wish")

@@ -51,6 +51,7 @@ def end_live(connection: sqlite3.Connection, reason: str, now: datetime) -> None
     connection.execute("DELETE FROM published")
     connection.execute("DELETE FROM pending")
     connection.execute(
-        "INSERT INTO pending (agent, path, rev, phase) SELECT agent, path, rev, 'todo' FROM heads WHERE hash IS NOT NULL"
+        "INSERT INTO pending (agent, path, rev, phase) "
+        "SELECT agent, path, rev, 'todo' FROM heads WHERE hash IS NOT NULL"
     )
     connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('files_fingerprint', '')")

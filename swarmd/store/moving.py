@@ -60,7 +60,8 @@ def _rename_in_drafts(connection: sqlite3.Connection, old: str, new: str) -> Non
     for row in rows:
         changes: list[dict[str, Any]] = json.loads(row["changes"])
         renamed = [
-            {k: new if k in _NAMES_IN_CHANGES and v == old else v for k, v in change.items()} for change in changes
+            {k: new if k in _NAMES_IN_CHANGES and v == old else v for k, v in change.items()}
+            for change in changes
         ]
         if renamed != changes:
             text = json.dumps(renamed, ensure_ascii=False)
@@ -69,10 +70,13 @@ def _rename_in_drafts(connection: sqlite3.Connection, old: str, new: str) -> Non
 
 def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
     """Remove keys, memory and pauses of an agent that is out of force. Sessions, handoffs and the audit stay: they
-    are the history of others too. Returns the digests of its texts, for `forget_texts` when its folder is gone."""
+    are the history of others too. Returns the digests of its texts, for `forget_texts` when its folder is gone.
+    """
     hashes = [
         row[0]
-        for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE agent = ? AND hash IS NOT NULL", (agent,))
+        for row in connection.execute(
+            "SELECT DISTINCT hash FROM revisions WHERE agent = ? AND hash IS NOT NULL", (agent,)
+        )
     ]
     for table in (
         "keys",
@@ -94,5 +98,9 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
 
 def forget_texts(connection: sqlite3.Connection, hashes: Sequence[str]) -> None:
     """Remove these texts, but for those that somebody else has word for word."""
-    shared = {row[0] for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE hash IS NOT NULL")}
-    connection.executemany("DELETE FROM blobs WHERE hash = ?", [(hash,) for hash in hashes if hash not in shared])
+    shared = {
+        row[0] for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE hash IS NOT NULL")
+    }
+    connection.executemany(
+        "DELETE FROM blobs WHERE hash = ?", [(hash,) for hash in hashes if hash not in shared]
+    )

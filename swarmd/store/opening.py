@@ -24,7 +24,8 @@ PROBE_SECONDS = 0.2
 
 class Lock:
     """The right to write this state: a flock on the state folder itself, so that no path and no deleted lock file
-    lets a second writer in. Held until `release` or the end of the process."""
+    lets a second writer in. Held until `release` or the end of the process.
+    """
 
     def __init__(self, state: Path) -> None:
         self._state = state
@@ -121,7 +122,8 @@ def connect_writing(state: Path, *, thorough: bool = False) -> sqlite3.Connectio
 
 def check(path: Path, *, thorough: bool) -> int:
     """The version of the store (0: nothing in it yet). Raises StoreUnusable when it is damaged or newer than this
-    program."""
+    program.
+    """
     try:
         connection = sqlite3.connect(path, timeout=30.0, isolation_level=None)
         try:
@@ -218,7 +220,8 @@ def statements(sql: str) -> list[str]:
 
 def _keep_before(connection: sqlite3.Connection, version: int, target: Path) -> None:
     """Keep the store as it is before its migration. A copy of an older version is there after a migration that was
-    killed half way, and stays; one of this version is of an earlier upgrade that was gone back on."""
+    killed half way, and stays; one of this version is of an earlier upgrade that was gone back on.
+    """
     if target.exists():
         with contextlib.closing(sqlite3.connect(target)) as kept:
             if kept.execute("PRAGMA user_version").fetchone()[0] < version:
@@ -228,7 +231,8 @@ def _keep_before(connection: sqlite3.Connection, version: int, target: Path) -> 
 
 def keep_copy(connection: sqlite3.Connection, target: Path) -> None:
     """A consistent copy of the store under `target`, whole or not there, private to its owner. Raises OSError, and
-    Failed where SQLite cannot write it."""
+    Failed where SQLite cannot write it.
+    """
     part = target.with_name(f".{target.name}.part")
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -245,7 +249,8 @@ def keep_copy(connection: sqlite3.Connection, target: Path) -> None:
 
 def put_restored(file: Path, state: Path, prepare: Callable[[sqlite3.Connection], None]) -> None:
     """Make `file`, a backup, the database of `state`, which is empty. What `prepare` writes is in it before it has its
-    name: a restore that is killed half way leaves nothing that could be started. Raises OSError and Failed."""
+    name: a restore that is killed half way leaves nothing that could be started. Raises OSError and Failed.
+    """
     import shutil  # here: reading commands load this module
 
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -286,7 +291,8 @@ def _flush(path: Path) -> None:
 
 def connect_reading(state: Path) -> sqlite3.Connection:
     """A read-only connection. Raises NotFound where there is no store yet, PermissionError where the caller may
-    not read it, StoreUnusable where it is damaged, newer, or older than this program reads."""
+    not read it, StoreUnusable where it is damaged, newer, or older than this program reads.
+    """
     path = state / DATABASE
     if not state.exists():
         raise NotFound(

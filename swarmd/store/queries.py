@@ -76,7 +76,8 @@ def changes(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, lis
 def last_session(connection: sqlite3.Connection, agent: str, at: str | None = None) -> int | None:
     """The agent's newest session; with `at`, the newest that was queued by then."""
     row = connection.execute(
-        "SELECT id FROM sessions WHERE agent = ? AND (? IS NULL OR coalesce(started, queued) <= ?) ORDER BY id DESC LIMIT 1",
+        "SELECT id FROM sessions WHERE agent = ? AND (? IS NULL OR coalesce(started, queued) <= ?) "
+        "ORDER BY id DESC LIMIT 1",
         (agent, at, at),
     ).fetchone()
     return None if row is None else int(row["id"])
@@ -84,7 +85,9 @@ def last_session(connection: sqlite3.Connection, agent: str, at: str | None = No
 
 def live(connection: sqlite3.Connection) -> list[Row]:
     """Sessions that are queued or running, oldest first."""
-    rows = connection.execute("SELECT * FROM sessions INDEXED BY sessions_live WHERE state != 'ended' ORDER BY id")
+    rows = connection.execute(
+        "SELECT * FROM sessions INDEXED BY sessions_live WHERE state != 'ended' ORDER BY id"
+    )
     return [dict(row) for row in rows]
 
 
@@ -109,8 +112,8 @@ def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
 def open_work(connection: sqlite3.Connection) -> dict[str, int]:
     """How many handoffs each agent has open (those that wait for an answer are not its work)."""
     rows = connection.execute(
-        f"SELECT receiver, count(*) AS n FROM handoffs INDEXED BY handoffs_work WHERE {UNSETTLED} AND status != 'waiting' "
-        "GROUP BY receiver"
+        f"SELECT receiver, count(*) AS n FROM handoffs INDEXED BY handoffs_work WHERE {UNSETTLED} "
+        "AND status != 'waiting' GROUP BY receiver"
     )
     return {row["receiver"]: row["n"] for row in rows}
 
@@ -162,12 +165,18 @@ def handoffs(
             values.append(value)
     return [
         row["id"]
-        for row in _select(connection, "SELECT id FROM handoffs", where, values, "created DESC, id DESC", window.n)
+        for row in _select(
+            connection, "SELECT id FROM handoffs", where, values, "created DESC, id DESC", window.n
+        )
     ]
 
 
 def reports(
-    connection: sqlite3.Connection, window: Window, *, agents: Sequence[str] | None = None, to_operator: bool = False
+    connection: sqlite3.Connection,
+    window: Window,
+    *,
+    agents: Sequence[str] | None = None,
+    to_operator: bool = False,
 ) -> list[Row]:
     """Reports (None: of all agents), newest first; `to_operator`: those that went to no agent."""
     where, values = _windowed("at", window)
@@ -200,6 +209,13 @@ def revisions(connection: sqlite3.Connection, agent: str, path: str | None, n: i
         where.append("path = ?")
         values.append(path)
     return _select(connection, "SELECT * FROM revisions", where, values, "at DESC, rev DESC", n)
+
+
+def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> Row | None:
+    """One revision of a memory file, without its text."""
+    row = connection.execute("SELECT * FROM revisions WHERE agent = ? AND path = ? AND rev = ?",
+                             (agent, path, rev)).fetchone()  # fmt: skip
+    return None if row is None else dict(row)
 
 
 def conflicts(connection: sqlite3.Connection, agent: str | None = None) -> list[Row]:
@@ -305,39 +321,11 @@ def shown_to(connection: sqlite3.Connection, after: int, n: int = 5000) -> list[
 def counts(connection: sqlite3.Connection) -> Row:
     """How many sessions wait and run."""
     row = connection.execute(
-        "SELECT count(*) FILTER (WHERE state = 'queued') AS queued, count(*) FILTER (WHERE state = 'running') AS running "
+        "SELECT count(*) FILTER (WHERE state = 'queued') AS queued, "
+        "count(*) FILTER (WHERE state = 'running') AS running "
         "FROM sessions INDEXED BY sessions_live WHERE state != 'ended'"
     ).fetchone()
     return dict(row)
-
-
-def integrity(connection: sqlite3.Connection) -> list[str]:
-    """SQLite's own word on the file; empty when all is well."""
-    rows = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
-    return [] if rows == ["ok"] else rows
-
-
-def broken_texts(connection: sqlite3.Connection) -> list[str]:
-    """Memory revisions whose text is gone or is not what its digest says."""
-    from swarmd.core.wire import digest
-
-    found = []
-    for row in connection.execute(
-        "SELECT h.agent, h.path, h.rev, h.hash, b.data FROM heads h LEFT JOIN blobs b ON b.hash = h.hash "
-        "WHERE h.hash IS NOT NULL"
-    ):
-        if row["data"] is None or digest(row["data"]) != row["hash"]:
-            found.append(f"the text of {row['agent']}:{row['path']} revision {row['rev']} is damaged or gone")
-    return found
-
-
-def published_files(connection: sqlite3.Connection) -> list[tuple[str, str, bool]]:
-    """Every memory file that should be on disk: agent, path, and whether its publishing waits."""
-    rows = connection.execute(
-        "SELECT h.agent, h.path, p.phase = 'todo' AS waits FROM heads h LEFT JOIN pending p "
-        "ON p.agent = h.agent AND p.path = h.path WHERE h.hash IS NOT NULL ORDER BY h.agent, h.path"
-    )
-    return [(row["agent"], row["path"], bool(row["waits"])) for row in rows]
 
 
 def by_ids(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Row]:
@@ -372,7 +360,12 @@ def caused(connection: sqlite3.Connection, handoff: int) -> int:
 
 def agents_with_memory(connection: sqlite3.Connection) -> list[str]:
     """Whoever has a memory file."""
-    return [row[0] for row in connection.execute("SELECT DISTINCT agent FROM heads WHERE hash IS NOT NULL ORDER BY agent")]
+    return [
+        row[0]
+        for row in connection.execute(
+            "SELECT DISTINCT agent FROM heads WHERE hash IS NOT NULL ORDER BY agent"
+        )
+    ]
 
 
 def handled_until(connection: sqlite3.Connection, names: Sequence[str] | None = None) -> dict[str, str]:
@@ -390,7 +383,8 @@ def handled_until(connection: sqlite3.Connection, names: Sequence[str] | None = 
         found.update(
             (row["name"], row["handled_until"])
             for row in connection.execute(
-                f"SELECT name, handled_until FROM agents WHERE handled_until IS NOT NULL AND name IN ({marks})", some
+                f"SELECT name, handled_until FROM agents WHERE handled_until IS NOT NULL AND name IN ({marks})",
+                some,
             )
         )
     return found

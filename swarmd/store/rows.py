@@ -12,7 +12,10 @@ from swarmd.core.world import Document, Key
 
 UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
 """The condition of the partial indexes `handoffs_work` (by receiver) and `handoffs_asked` (by sender)."""
-HANDOFF_COLUMNS = "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, dedupe, by"
+HANDOFF_COLUMNS = (
+    "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, "
+    "dedupe, by"
+)
 
 
 def key_of(row: sqlite3.Row) -> Key:
@@ -48,7 +51,7 @@ def _handoff(row: sqlite3.Row, thread: Iterable[Entry]) -> Handoff:
 
 
 def write_handoff(connection: sqlite3.Connection, handoff: Handoff, moved: str, *, created: bool) -> None:
-    """Insert the handoff's row, or where it was not `created` just now replace it; `moved` is the instant of this write."""
+    """Insert the handoff's row, or replace it where it was not `created` just now; `moved`: when that is."""
     verb = "INSERT" if created else "INSERT OR REPLACE"
     connection.execute(
         f"{verb} INTO handoffs ({HANDOFF_COLUMNS}, moved) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",

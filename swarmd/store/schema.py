@@ -37,7 +37,8 @@ CREATE INDEX slots_session ON slots (session) WHERE session IS NOT NULL;
 
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, attempt INTEGER NOT NULL DEFAULT 1,
-  trigger TEXT NOT NULL, slot TEXT, cause_handoff INTEGER, depth INTEGER NOT NULL DEFAULT 0, note TEXT NOT NULL DEFAULT '',
+  trigger TEXT NOT NULL, slot TEXT, cause_handoff INTEGER, depth INTEGER NOT NULL DEFAULT 0,
+  note TEXT NOT NULL DEFAULT '',
   state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'ended')), outcome TEXT, reason TEXT NOT NULL DEFAULT '',
   queued TEXT NOT NULL, not_before TEXT, started TEXT, ended TEXT, by TEXT NOT NULL, exit INTEGER,
   mode TEXT NOT NULL DEFAULT 'commit' CHECK (mode IN ('commit', 'no_commit', 'dry_run')),

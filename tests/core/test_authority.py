@@ -178,7 +178,9 @@ def test_an_unknown_name_and_one_that_is_not_below_get_the_same_words(world):
     ):
         assert len({words(other, make(other)) for other in ("house", "garage", "stranger", "nobody")}) == 1
     for may in (may_read_keys, may_read_memory):
-        answers = {may(STUDIO, other, world.tree).replace(other, "NAME") for other in ("house", "garage", "nobody")}
+        answers = {
+            may(STUDIO, other, world.tree).replace(other, "NAME") for other in ("house", "garage", "nobody")
+        }
         assert len(answers) == 1
 
 

@@ -71,7 +71,9 @@ class Model:
 
     def set(self, actor, wish, asked):
         me, target, slot = actor["agent"], wish["agent"], (wish["agent"], wish["key"])
-        if not self.may_write_key(me, target) or (me is None and wish["value"] is not None and target not in self.parent):
+        if not self.may_write_key(me, target) or (
+            me is None and wish["value"] is not None and target not in self.parent
+        ):
             return "refused"
         row = self.keys.get(slot)
         there = row is not None and row["value"] is not None
@@ -150,7 +152,9 @@ class Model:
     def write(self, actor, wish, asked):
         me, slot = actor["agent"], (wish["agent"], wish["path"])
         if me is not None:
-            closed = wish["path"].startswith("archive/") or (me in self.protected and "policies/" in wish["path"])
+            closed = wish["path"].startswith("archive/") or (
+                me in self.protected and "policies/" in wish["path"]
+            )
             if wish["agent"] != me or closed:
                 return "refused"
         elif wish["agent"] not in self.parent:
@@ -189,6 +193,13 @@ class Run:
             for name, parent in self.model.parent.items()
         })  # fmt: skip
 
+    def many(self, name: str = "") -> None:
+        for step in range(OPERATIONS_A_RUN):
+            try:
+                self.step()
+            except AssertionError as error:
+                raise AssertionError(f"{name}, step {step}: {error}") from None
+
     def step(self) -> None:
         if self.random.random() < 0.08:
             self.change_tree()
@@ -211,7 +222,12 @@ class Run:
             return {"agent": None, "by": "operator:ada", "session": None, "depth": 0}
         agent = self.random.choice(NAMES)
         session = self.random.randint(max(1, self.number - 3), self.number)
-        return {"agent": agent, "by": f"{agent}#{session}", "session": session, "depth": self.random.choice([0, 0, 1, 3])}
+        return {
+            "agent": agent,
+            "by": f"{agent}#{session}",
+            "session": session,
+            "depth": self.random.choice([0, 0, 1, 3]),
+        }
 
     def wishes(self, count: int) -> list[dict]:
         """One write a file: the second would be merged with the first."""
@@ -225,7 +241,9 @@ class Run:
 
     def wish(self) -> dict:
         pick = self.random.choice
-        kind = pick(["set", "set", "unset", "send", "send", "move", "move", "move", "change", "write", "report"])
+        kind = pick(
+            ["set", "set", "unset", "send", "send", "move", "move", "move", "change", "write", "report"]
+        )
         if kind in ("set", "unset"):
             row = self.model.keys.get(slot := (pick(NAMES), pick(KEYS)))
             version = row["version"] if row else 0
@@ -235,7 +253,12 @@ class Run:
         if kind == "send":
             self.ids += 1
             id = self.ids if self.random.random() < 0.95 else max(1, self.ids - 1)
-            return {"what": "send", "id": id, "to": pick([*NAMES, "nobody"]), "dedupe": pick([None, None, "d"])}
+            return {
+                "what": "send",
+                "id": id,
+                "to": pick([*NAMES, "nobody"]),
+                "dedupe": pick([None, None, "d"]),
+            }
         if kind in ("move", "change"):
             id = self.random.randint(max(1, self.ids - 8), self.ids + 1)
             return {"what": kind, "id": id, "move": pick(list(RESULT)), "priority": pick(["normal", "high"])}
@@ -269,7 +292,9 @@ class Run:
         name = pick(NAMES)
         match pick(["move", "move", "remove", "add", "rename", "scope", "protect"]):
             case "move" if name in parent:
-                parent[name] = pick([None, *(n for n in parent if n != name and not self.model.below(n, name))])
+                parent[name] = pick(
+                    [None, *(n for n in parent if n != name and not self.model.below(n, name))]
+                )
             case "remove" if name in parent:
                 del parent[name]
                 parent.update({child: None for child, above in parent.items() if above == name})
@@ -298,8 +323,11 @@ class Run:
             s: (r.value, r.version, r.by) for s, r in world.key_rows.items()
         }
         assert {
-            id: (r["sender"], r["receiver"], r["status"], r["depth"], r["priority"]) for id, r in model.handoffs.items()
-        } == {id: (r.sender, r.receiver, r.status, r.depth, r.priority) for id, r in world.handoff_rows.items()}
+            id: (r["sender"], r["receiver"], r["status"], r["depth"], r["priority"])
+            for id, r in model.handoffs.items()
+        } == {
+            id: (r.sender, r.receiver, r.status, r.depth, r.priority) for id, r in world.handoff_rows.items()
+        }
         assert model.files == {s: (d.data, d.rev) for s, d in world.heads.items()}
 
 
@@ -307,11 +335,7 @@ class Run:
 def test_the_code_and_the_model_never_differ(number):
     seed = int(os.environ.get("SEED", random.SystemRandom().randrange(2**32)))
     run = Run(seed)
-    for step in range(OPERATIONS_A_RUN):
-        try:
-            run.step()
-        except AssertionError as error:
-            raise AssertionError(f"SEED={seed}, step {step}: {error}") from None
+    run.many(f"SEED={seed}")
     assert run.model.handoffs
     assert run.model.keys
 
@@ -320,7 +344,4 @@ def test_the_comparison_finds_a_difference():
     run = Run(1)
     run.model.own_only = set(NAMES)  # the code's tree says otherwise
     with pytest.raises(AssertionError):
-        for _ in range(OPERATIONS_A_RUN):
-            run.step()
-
-
+        run.many()

@@ -29,7 +29,7 @@ LEADS_TO = {
     "cancel": "cancelled",
     "expire": "expired",
 }
-MADE_BY = {move: "game#3" for move in ("ack", "complete", "decline", "ask")} | {
+MADE_BY = dict.fromkeys(("ack", "complete", "decline", "ask"), "game#3") | {
     "answer": "studio#2",
     "cancel": "studio#2",
     "expire": "system",
@@ -79,7 +79,9 @@ def test_another_final_move_is_no_repeat():
     world = DictWorld()
     world.put_handoff(1, "studio", "game")
     commit(world, session_of("game"), MoveHandoff(id=1, move=Move.COMPLETE))
-    assert ask(world, session_of("game"), MoveHandoff(id=1, move=Move.DECLINE, text="no")).decision == "refused"
+    assert (
+        ask(world, session_of("game"), MoveHandoff(id=1, move=Move.DECLINE, text="no")).decision == "refused"
+    )
 
 
 def test_somebody_elses_final_move_is_no_repeat():
@@ -126,7 +128,10 @@ def test_a_decline_a_question_and_an_answer_need_words(move):
 def test_a_reply_has_a_limit_and_names_it():
     world = DictWorld()
     world.put_handoff(1, "studio", "game")
-    assert ask(world, session_of("game"), MoveHandoff(id=1, move=Move.COMPLETE, text="x" * 8192)).decision == "done"
+    assert (
+        ask(world, session_of("game"), MoveHandoff(id=1, move=Move.COMPLETE, text="x" * 8192)).decision
+        == "done"
+    )
     verdict = ask(world, session_of("game"), MoveHandoff(id=1, move=Move.COMPLETE, text="x" * 8193))
     assert verdict.decision == "refused"
     assert "8192" in verdict.reason

@@ -51,7 +51,14 @@ def test_the_same_value_again_is_nothing(world):
 
 @pytest.mark.parametrize(
     ("key", "part"),
-    [("", "1 to 128"), ("a b", "1 to 128"), ("x" * 129, "128"), ("caf\u00e9", "A-Z"), ("a\n", "A-Z"), ("a=b", "A-Z")],
+    [
+        ("", "1 to 128"),
+        ("a b", "1 to 128"),
+        ("x" * 129, "128"),
+        ("caf\u00e9", "A-Z"),
+        ("a\n", "A-Z"),
+        ("a=b", "A-Z"),
+    ],
 )
 def test_a_bad_key_name_is_refused_with_the_rule(world, key, part):
     verdict = ask(world, STUDIO, set_key(key))
@@ -121,7 +128,9 @@ def test_an_operator_cannot_set_a_key_of_an_agent_that_is_not_there(world):
         ("nobody#9", True),
     ],
 )
-def test_a_key_changed_since_it_was_read_goes_to_the_operator_then_the_higher_then_the_first(world, writer, stays):
+def test_a_key_changed_since_it_was_read_goes_to_the_operator_then_the_higher_then_the_first(
+    world, writer, stays
+):
     """The session is studio's, the key game's; art, garage and those out of force stand no lower than studio."""
     tree = tree_of(house=None, studio="house", game="studio", art=None)
     world = DictWorld(tree)

@@ -109,7 +109,20 @@ def test_an_append_never_collides(world):
 
 @pytest.mark.parametrize(
     "path",
-    ["", "/x", "../x", "a//b", "a/b/c/d/e", ".hidden", "a/.b", "x" * 101, "a\nb", "e\u0301.md", "a\0b", "\udc80"],
+    [
+        "",
+        "/x",
+        "../x",
+        "a//b",
+        "a/b/c/d/e",
+        ".hidden",
+        "a/.b",
+        "x" * 101,
+        "a\nb",
+        "e\u0301.md",
+        "a\0b",
+        "\udc80",
+    ],
 )
 def test_bad_paths_are_refused(world, path):
     assert ask(world, STUDIO, write("x", path)).decision == "refused"

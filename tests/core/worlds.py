@@ -25,7 +25,14 @@ def tree_of(**parents: str | None) -> Tree:
     return Tree({name: Agent(name=name, parent=parent) for name, parent in parents.items()})
 
 
-FAMILY = {"house": None, "studio": "house", "game": "studio", "art": "studio", "garage": "house", "stranger": None}
+FAMILY = {
+    "house": None,
+    "studio": "house",
+    "game": "studio",
+    "art": "studio",
+    "garage": "house",
+    "stranger": None,
+}
 """house over studio (over game and art) and garage; stranger is a root of its own."""
 
 
@@ -92,7 +99,9 @@ class DictWorld:
     # -- what tests put in ------------------------------------------------------------------------------------
 
     def put_key(self, agent, key, value, *, version=1, by="operator:ada"):
-        self.key_rows[agent, key] = Key(agent=agent, key=key, value=value, version=version, updated=self.now, by=by)
+        self.key_rows[agent, key] = Key(
+            agent=agent, key=key, value=value, version=version, updated=self.now, by=by
+        )
 
     def put_handoff(self, id, sender, receiver, status=Status.OPEN, **facts):
         row = Handoff(

@@ -76,7 +76,9 @@ class Swarm:
         (self.places.agents / f"{name}.toml").write_text(text + _tops(more) + table + _tables(more))
 
     @asynccontextmanager
-    async def up(self, *, scheduling: bool = True, drain: float = 0.0, killed: bool = False) -> AsyncIterator[Daemon]:
+    async def up(
+        self, *, scheduling: bool = True, drain: float = 0.0, killed: bool = False
+    ) -> AsyncIterator[Daemon]:
         """A daemon from its start to its stop; `killed`: to the moment at which it is simply gone."""
         self.daemon = daemon = Daemon(self.places, self.clock, Notifier({}), scheduling=scheduling)
         daemon.open()
@@ -108,7 +110,9 @@ class Swarm:
     async def at(self, text: str) -> None:
         """Time goes on to HH:MM[:SS] of the day that it is, the daemon ticks, and what starts comes to rest."""
         hour, minute, *second = (int(part) for part in text.split(":"))
-        await self.at_moment(self.clock.wall.replace(hour=hour, minute=minute, second=sum(second), microsecond=1000))
+        await self.at_moment(
+            self.clock.wall.replace(hour=hour, minute=minute, second=sum(second), microsecond=1000)
+        )
 
     async def at_moment(self, moment: datetime) -> None:
         self.clock.go_to(moment)
@@ -120,7 +124,9 @@ class Swarm:
 
     async def rest(self) -> None:
         """Until nothing moves: what still runs is held by the test."""
-        await until(lambda: all(self._is_held(id) for id in self.daemon.starter.running) and not self._moves())
+        await until(
+            lambda: all(self._is_held(id) for id in self.daemon.starter.running) and not self._moves()
+        )
 
     def _is_held(self, id: int) -> bool:
         return not self.stage._open.is_set() and any(request.session == id for request in self.stage.played)
@@ -146,7 +152,9 @@ class Swarm:
         return [(row["slot"][11:16], row["decision"], row["count"]) for row in rows]
 
     def reasons(self, agent: str) -> list[str]:
-        return [row["reason"] for row in self._rows("SELECT * FROM slots WHERE agent = ? ORDER BY slot", agent)]
+        return [
+            row["reason"] for row in self._rows("SELECT * FROM slots WHERE agent = ? ORDER BY slot", agent)
+        ]
 
     def sessions(self, agent: str | None = None) -> list[dict[str, Any]]:
         return self._rows("SELECT * FROM sessions WHERE ?1 IS NULL OR agent = ?1 ORDER BY id", agent)
@@ -161,15 +169,21 @@ class Swarm:
         return [dict(row) for row in self.daemon.reader.execute(sql, values)]
 
 
-async def until(holds, what: str = "it did not come to rest") -> None:
+async def until(holds, what: str = "it did not come to rest", *, pause: float = 0.002) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, what
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(pause)
 
 
 def _toml(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f'"{value}"'
+        if isinstance(value, str)
+        else str(value)
+    )
 
 
 def _tops(more: str) -> str:

@@ -74,7 +74,7 @@ class Stage:
             self.now -= 1
 
 
-stage: Stage
+stage = Stage()
 
 
 def make(host) -> Stage:

@@ -45,7 +45,10 @@ class Served:
         self.process.send_signal(number)
 
     def await_line(self, text: str, *, times: int = 1) -> None:
-        await_(lambda: sum(text in line for line in list(self.lines)) >= times, lambda: f"no {text!r} in:\n{self.log}")
+        await_(
+            lambda: sum(text in line for line in list(self.lines)) >= times,
+            lambda: f"no {text!r} in:\n{self.log}",
+        )
 
     def ended(self, seconds: float = PATIENCE) -> int:
         """Its exit status, when it has ended by itself."""
@@ -88,9 +91,13 @@ class Place:
         return {"PATH": path, "HOME": str(self.root), "LANG": "C.UTF-8", **more}
 
     @contextmanager
-    def serving(self, *options: str, ready: bool = True, places: list[str] | None = None, **env: str) -> Iterator[Served]:
+    def serving(
+        self, *options: str, ready: bool = True, places: list[str] | None = None, **env: str
+    ) -> Iterator[Served]:
         command = [sys.executable, "-m", "swarmd", *(places or self.places), "serve", *options]
-        process = subprocess.Popen(command, env=self.environment(**env), cwd=self.root, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command, env=self.environment(**env), cwd=self.root, stderr=subprocess.PIPE, text=True
+        )
         served = Served(process)
         try:
             if ready:
@@ -141,7 +148,11 @@ class Place:
                     command = Path("/proc", name, "cmdline").read_bytes()
                 except OSError:
                     continue
-                if f"{self.root}/".encode() in command and b".py\0" in command and b"swarmd" not in command.split(b"\0")[0]:
+                if (
+                    f"{self.root}/".encode() in command
+                    and b".py\0" in command
+                    and b"swarmd" not in command.split(b"\0")[0]
+                ):
                     found.append(int(name))
         return found
 

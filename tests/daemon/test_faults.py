@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import signal
 import sqlite3
+import subprocess
 import threading
 import time
+from datetime import datetime
 
 import pytest
 
@@ -32,14 +35,17 @@ def full_disk(swarm, monkeypatch):
 
         def or_full(work, *, durable=True):
             if state["full"]:
-                raise Failed("the disk that holds the store is full; nothing was written: free some space and try again")
+                raise Failed(
+                    "the disk that holds the store is full; nothing was written: free some space and try again"
+                )
             return submit(work, durable=durable)
 
         monkeypatch.setattr(writer, "submit", or_full)
         return state
 
     monkeypatch.setattr("swarmd.session.persistence.FIRST_PAUSE_SECONDS", 0.01)
-    return install
+    yield install
+    state["full"] = False
 
 
 async def test_a_fault_of_a_plug_in_ends_its_session_and_nothing_else(swarm):
@@ -47,18 +53,24 @@ async def test_a_fault_of_a_plug_in_ends_its_session_and_nothing_else(swarm):
     swarm.agent("fine", "* * * * *")
     async with swarm.up() as daemon:
         await swarm.at("10:31")
-        assert swarm.outcomes("broken") == ["failed"] and swarm.outcomes("fine") == ["no_change"]
-        assert "the runner play broke: KeyError('a fault of the plug-in')" in swarm.sessions("broken")[0]["reason"]
+        assert swarm.outcomes("broken") == ["failed"]
+        assert swarm.outcomes("fine") == ["no_change"]
+        assert (
+            "the runner play broke: KeyError('a fault of the plug-in')"
+            in swarm.sessions("broken")[0]["reason"]
+        )
         await swarm.at("10:32")
-        assert swarm.outcomes("broken") == ["failed"] * 2 and daemon.failed is None
+        assert swarm.outcomes("broken") == ["failed"] * 2
+        assert daemon.failed is None
 
 
 async def test_a_runner_that_cannot_be_made_fails_its_sessions(swarm, monkeypatch):
     swarm.agent("a", "* * * * *")
     async with swarm.up() as daemon:
-        monkeypatch.setattr("tests.daemon.play.make", lambda host: [][0])
+        monkeypatch.setattr("tests.daemon.play.make", _breaks)
         await swarm.at("10:31")
-        assert swarm.outcomes() == ["failed"] and daemon.failed is None
+        assert swarm.outcomes() == ["failed"]
+        assert daemon.failed is None
 
 
 async def test_retries_come_with_growing_delays_as_often_as_the_agent_says(swarm):
@@ -93,7 +105,9 @@ async def test_after_so_many_failures_it_is_paused_and_says_so(swarm):
         assert "paused:disk" in swarm.attention()
 
 
-async def test_on_a_full_disk_a_session_waits_for_its_end_fails_with_the_reason_and_keeps_its_draft(swarm, full_disk):
+async def test_on_a_full_disk_a_session_waits_for_its_end_fails_with_the_reason_and_keeps_its_draft(
+    swarm, full_disk
+):
     swarm.agent("disk", "0 * * * *", part="set_key")
     swarm.stage.hold()
     async with swarm.up() as daemon:
@@ -106,8 +120,10 @@ async def test_on_a_full_disk_a_session_waits_for_its_end_fails_with_the_reason_
         disk["full"] = False
         await swarm.rest()
         row = swarm.sessions()[0]
-        assert row["outcome"] == "failed" and "disk that holds the store is full" in row["reason"]
-        assert row["draft"] == "open" and daemon.failed is None
+        assert row["outcome"] == "failed"
+        assert "disk that holds the store is full" in row["reason"]
+        assert row["draft"] == "open"
+        assert daemon.failed is None
 
 
 async def test_on_a_full_disk_no_slot_is_lost_and_it_goes_on_when_there_is_room(swarm, full_disk):
@@ -118,30 +134,71 @@ async def test_on_a_full_disk_no_slot_is_lost_and_it_goes_on_when_there_is_room(
         await swarm.at("10:31")
         await swarm.at("10:33")
         await daemon.minute()
-        assert swarm.slots() == [] and daemon.failed is None
+        assert swarm.slots() == []
+        assert daemon.failed is None
         disk["full"] = False
         await swarm.at("10:34")
         assert swarm.slots() == [("10:31", "missed", 3), ("10:34", "started", 1)]
         assert "disk that holds the store is full" in swarm.reasons("disk")[0]
 
 
+async def test_while_a_claim_waits_for_the_store_others_do_not_queue_behind_it_and_the_watchdog_is_fed(
+    swarm, monkeypatch
+):
+    swarm.agent("a", "* * * * *")
+    swarm.agent("b", "*/2 * * * *")
+    async with swarm.up() as daemon:
+        held = asyncio.Event()
+        run = daemon.store.writer.run
+
+        async def slowly(work, *, durable=True):
+            await held.wait()
+            return await run(work, durable=durable)
+
+        monkeypatch.setattr(daemon.store.writer, "run", slowly)
+        swarm.clock.go_to(swarm.clock.wall.replace(minute=31))
+        daemon.claiming.fire("cron UTC * * * * *")
+        await asyncio.sleep(0.05)
+        swarm.clock.pass_(60)
+        for key in ("cron UTC * * * * *", "cron UTC */2 * * * *") * 3:
+            daemon.claiming.fire(key)
+            await asyncio.sleep(0.01)
+        assert len(daemon._tasks) == 1
+        alive: list[None] = []
+        monkeypatch.setattr(daemon._notifier, "alive", lambda: alive.append(None))
+        await asyncio.wait_for(daemon.tick(), 2)
+        assert alive == [None]
+        held.set()
+        await swarm.rest()
+        assert swarm.slots("a") == [("10:31", "started", 1), ("10:32", "skipped", 1)]
+        assert swarm.slots("b") == [("10:32", "started", 1)]
+
+
+async def test_a_failure_that_comes_each_second_is_said_once_a_minute_and_its_end_too(swarm, caplog):
+    caplog.set_level("INFO", logger="swarmd")
+    async with swarm.up() as daemon:
+        for _ in range(61):
+            await daemon.attempt("claiming slots", _raises(Failed("no room")))
+            swarm.clock.pass_(1)
+        await daemon.attempt("claiming slots", asyncio.sleep(0))
+        said = [record.getMessage() for record in caplog.records]
+        assert sum("no room" in line for line in said) == 2
+        assert said[-1] == "claiming slots succeeds again"
+
+
 async def test_a_waiting_session_that_cannot_be_dropped_now_is_dropped_later(swarm, full_disk):
-    swarm.settings(max_sessions=1)
-    swarm.agent("a", "0 * * * *")
-    swarm.agent("b", "0 * * * *")
-    swarm.stage.hold()
+    swarm.agent("late", 'cron = "0 * * * *"\njitter = "30m"\n')
     async with swarm.up() as daemon:
         disk = full_disk()
         await swarm.at("11:00:00")
-        await swarm.ask("pause", agent="b")
+        await swarm.ask("pause", agent="late")
         disk["full"] = True
-        swarm.stage.release()
-        await until(lambda: daemon.starter.next_delayed() is not None)
+        await swarm.at("11:30")
+        assert swarm.outcomes() == ["queued"]
         disk["full"] = False
-        await swarm.rest()
-        swarm.clock.pass_(31)
-        await swarm.tick()
-        assert swarm.outcomes("b") == ["cancelled"]
+        await swarm.at("11:31")
+        assert swarm.outcomes() == ["cancelled"]
+        assert daemon.starter.busy("late").waiting is False
 
 
 async def test_an_unknown_outcome_ends_the_daemon_and_nothing_is_repeated(swarm, monkeypatch):
@@ -177,8 +234,7 @@ async def test_a_session_cancelled_before_its_first_step_is_ended_too(swarm):
     swarm.agent("disk")
     async with swarm.up() as daemon:
         run = asyncio.ensure_future(swarm.ask("run", agent="disk"))
-        while not daemon.starter.running:
-            await asyncio.sleep(0)
+        await until(lambda: daemon.starter.running, pause=0)
         await daemon.starter.cancel(next(iter(daemon.starter.running)), "too early")
         assert (await run)["reason"] == "too early"
         assert daemon.starter.running == {}
@@ -253,9 +309,47 @@ async def test_three_hundred_sessions_leave_no_descriptor_behind(swarm):
         assert len(os.listdir("/proc/self/fd")) <= before + 10
 
 
+@pytest.mark.slow
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
+def test_a_real_disk_that_is_full_for_a_while_loses_nothing(place):
+    script = (
+        "import os\nwith open(os.environ['SWARMD_MEMORY'] + '/MEMORY.md', 'a') as f:\n    f.write('x\\n')\n"
+    )
+    place.agent("w", script, 'every = "1s"\ncatch_up = "last"')
+    place.state.mkdir(mode=0o700)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m,mode=700", "tmpfs", str(place.state)], check=False
+    )
+    if mounted.returncode:
+        pytest.skip("nothing may be mounted here")
+    try:
+        with place.serving() as served:
+            await_(lambda: len(_ended(place)) >= 3, lambda: served.log)
+            filler = os.open(place.state / "filler", os.O_WRONLY | os.O_CREAT)
+            with contextlib.suppress(OSError):
+                while True:
+                    os.write(filler, b"x" * 4096)
+            os.close(filler)
+            served.await_line("is full; nothing was written")
+            time.sleep(3)
+            (place.state / "filler").unlink()
+            count = len(_ended(place))
+            await_(lambda: len(_ended(place)) >= count + 3, lambda: served.log)
+            served.signal(signal.SIGTERM)
+            assert served.ended() == 0
+        slots = place.rows("SELECT slot, last, count FROM slots ORDER BY slot")
+        first, last = (datetime.fromisoformat(text) for text in (slots[0]["slot"], slots[-1]["last"]))
+        assert sum(row["count"] for row in slots) == (last - first).total_seconds() + 1
+    finally:
+        subprocess.run(["umount", str(place.state)], check=True)
+
+
 def test_sessions_of_programs_leave_no_descriptor_and_no_dead_child_behind(place):
     for number in range(20):
-        place.agent(f"a{number}", "import os\nif os.fork() == 0:\n    os.setsid()\n    os._exit(0)\n", 'every = "1s"')
+        place.agent(
+            f"a{number}", "import os\nif os.fork() == 0:\n    os.setsid()\n    os._exit(0)\n", 'every = "1s"'
+        )
     with place.serving() as served:
         pid = served.process.pid
         await_(lambda: len(_ended(place)) >= 60, lambda: served.log)
@@ -292,13 +386,20 @@ def test_numbers_of_handoffs_are_given_once_ahead_of_need(tmp_path):
     writer = FakeWriter()
     numbers = Numbers(writer)  # type: ignore[arg-type]
     taken: list[int] = []
-    takers = [threading.Thread(target=lambda: taken.extend(numbers.take() for _ in range(500))) for _ in range(4)]
+    takers = [
+        threading.Thread(target=lambda: taken.extend(numbers.take() for _ in range(500))) for _ in range(4)
+    ]
     for taker in takers:
         taker.start()
     for thread in (*takers, *writer.threads):
         thread.join()
-    assert len(taken) == len(set(taken)) == 2000 and min(taken) == 1
+    assert len(taken) == len(set(taken)) == 2000
+    assert min(taken) == 1
     assert int(meta.get(writer.connection, "handoffs") or 0) <= 2000 + 2 * BLOCK
+
+
+def _breaks(host) -> None:
+    raise ImportError("a library is missing")
 
 
 async def _raises(error: Exception) -> None:

@@ -48,7 +48,8 @@ def test_a_line_names_time_level_agent_and_session(written):
     log.info("stopped")
     first, second = lines()
     at, rest = first.split(" ", 1)
-    assert rest == "warning disk#7: failed: exit status 1" and at[10] == "T"
+    assert rest == "warning disk#7: failed: exit status 1"
+    assert at[10] == "T"
     assert second.endswith(" info stopped")
 
 
@@ -57,9 +58,15 @@ def test_json_lines_are_objects(written):
     log.warning("failed: %s", "zwei\nZeilen \udcff ü", extra=about("disk", 7))
     (line,) = lines()
     found = json.loads(line)
-    assert found["at"].endswith("Z") and line.isascii()
+    assert found["at"].endswith("Z")
+    assert line.isascii()
     del found["at"]
-    assert found == {"level": "warning", "agent": "disk", "session": 7, "event": "failed: zwei\nZeilen \udcff ü"}
+    assert found == {
+        "level": "warning",
+        "agent": "disk",
+        "session": 7,
+        "event": "failed: zwei\nZeilen \udcff ü",
+    }
 
 
 @pytest.mark.parametrize("format", ["text", "json"])
@@ -67,7 +74,9 @@ def test_what_is_long_and_wild_is_one_line_that_points_to_its_session(written, f
     lines = written(format)
     log.warning("%s", "x\n\x1b[31m\u202e\udcff" * 25_000, extra=about("disk", 7))
     (line,) = lines()
-    assert len(line) < 25_000 and "\x1b" not in line and "swarmd session show 7" in line
+    assert len(line) < 25_000
+    assert "\x1b" not in line
+    assert "swarmd session show 7" in line
     if format == "text":
         assert len(line) < 2300
 

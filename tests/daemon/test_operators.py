@@ -20,6 +20,7 @@ from swarmd.daemon import operators, peers
 from swarmd.daemon.peers import Peer, descends
 from swarmd.daemon.process import be_subreaper
 from swarmd.service.operator import SocketClient
+from tests.daemon.kit import until
 
 ASKS = """
 import json, socket, sys
@@ -76,7 +77,8 @@ async def test_an_operator_is_answered_and_the_socket_is_for_owner_and_group_onl
 async def test_a_wrong_secret_is_refused(swarm, as_stranger, secret):
     async with swarm.up():
         answer = await speak(swarm, question(swarm, secret=secret))
-        assert answer["kind"] == "refused" and "operator's key is wrong" in answer["error"]
+        assert answer["kind"] == "refused"
+        assert "operator's key is wrong" in answer["error"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,8 @@ async def test_what_is_no_question_is_bad_input(swarm, as_stranger, line):
 async def test_a_line_without_end_is_cut_off(swarm, as_stranger):
     async with swarm.up():
         answer = await speak(swarm, b"x" * (operators.LINE_BYTES + 100_000))
-        assert answer["kind"] == "bad_input" and "bytes" in answer["error"]
+        assert answer["kind"] == "bad_input"
+        assert "bytes" in answer["error"]
 
 
 async def test_as_names_an_agent_that_is_in_force_and_takes_away_what_operators_may(swarm, as_stranger):
@@ -104,16 +107,21 @@ async def test_as_names_an_agent_that_is_in_force_and_takes_away_what_operators_
         assert (await speak(swarm, question(swarm, **{"as": "nobody"})))["kind"] == "not_found"
         up = question(swarm, "handoff_send", args={"to": "top", "text": "x"}, **{"as": "low"})
         assert (await speak(swarm, up))["kind"] == "refused"
-        assert (await speak(swarm, question(swarm, "pause", args={"agent": "all"}, **{"as": "top"})))["kind"] == "refused"
+        assert (await speak(swarm, question(swarm, "pause", args={"agent": "all"}, **{"as": "top"})))[
+            "kind"
+        ] == "refused"
         down = question(swarm, "handoff_send", args={"to": "low", "text": "x"}, **{"as": "top"})
         assert (await speak(swarm, down))["value"]["sender"] == "top"
 
 
-async def test_a_fault_of_one_question_is_answered_and_logged_and_the_next_one_works(swarm, as_stranger, monkeypatch):
+async def test_a_fault_of_one_question_is_answered_and_logged_and_the_next_one_works(
+    swarm, as_stranger, monkeypatch
+):
     async with swarm.up() as daemon:
         monkeypatch.setattr(daemon.operators, "_call", lambda *_: {}["gone"])
         answer = await speak(swarm, question(swarm))
-        assert answer["kind"] == "failed" and "fault of its own" in answer["error"]
+        assert answer["kind"] == "failed"
+        assert "fault of its own" in answer["error"]
         monkeypatch.setattr(daemon.operators, "_call", lambda *_: "fine")
         assert (await speak(swarm, question(swarm)))["value"] == "fine"
 
@@ -121,7 +129,9 @@ async def test_a_fault_of_one_question_is_answered_and_logged_and_the_next_one_w
 async def test_two_hundred_at_once_are_all_answered(swarm, as_stranger):
     swarm.agent("a")
     async with swarm.up():
-        answers = await asyncio.gather(*(speak(swarm, question(swarm, "agent_list"), seconds=60) for _ in range(200)))
+        answers = await asyncio.gather(
+            *(speak(swarm, question(swarm, "agent_list"), seconds=60) for _ in range(200))
+        )
         assert all("value" in answer for answer in answers)
 
 
@@ -167,10 +177,10 @@ async def test_what_descends_from_the_daemon_is_refused_however_it_forked(swarm,
             )
             if number == 0:
                 await child.wait()
-            while not answer.exists():
-                await asyncio.sleep(0.05)
+            await until(answer.exists)
             refused = json.loads(answer.read_text())
-            assert refused["kind"] == "refused" and "belongs to a session" in refused["error"]
+            assert refused["kind"] == "refused"
+            assert "belongs to a session" in refused["error"]
             await child.wait()
 
 
@@ -192,7 +202,9 @@ def test_a_number_that_another_process_has_by_now_is_not_believed():
     path = f"\0swarmd-test-{os.getpid()}"
     listener.bind(path)
     listener.listen()
-    child = subprocess.Popen([sys.executable, "-c", f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"])
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"import socket; socket.socket(socket.AF_UNIX).connect({path!r})"]
+    )
     connection, _ = listener.accept()
     child.wait()
     with listener, connection:
@@ -211,7 +223,11 @@ def test_without_the_kernels_handle_a_process_that_began_after_the_connection_is
 
 
 def test_a_process_in_the_control_group_of_a_session_is_a_sessions(tmp_path, monkeypatch):
-    texts = {5: "0::/system.slice/swarmd.service/session-12\n", 6: "0::/user.slice/session-3.scope\n", 7: "0::/system.slice/x\n"}
+    texts = {
+        5: "0::/system.slice/swarmd.service/session-12\n",
+        6: "0::/user.slice/session-3.scope\n",
+        7: "0::/system.slice/x\n",
+    }
 
     class Proc(type(tmp_path)):
         def read_text(self, *args, **kwargs):
@@ -238,12 +254,15 @@ async def test_a_user_who_is_no_operator_is_refused_with_the_right_key_too(swarm
     monkeypatch.setattr(operators, "is_operator", lambda uid, owner: False)
     async with swarm.up():
         answer = await speak(swarm, question(swarm))
-        assert answer["kind"] == "refused" and "no operator" in answer["error"]
+        assert answer["kind"] == "refused"
+        assert "no operator" in answer["error"]
 
 
 def test_root_the_owner_and_members_of_the_group_are_operators(monkeypatch):
     monkeypatch.setattr(peers, "_group", lambda: None)
-    assert peers.is_operator(0, 1000) and peers.is_operator(1000, 1000) and not peers.is_operator(1001, 1000)
+    assert peers.is_operator(0, 1000)
+    assert peers.is_operator(1000, 1000)
+    assert not peers.is_operator(1001, 1000)
     monkeypatch.setattr(peers, "_group", os.getgid)
     assert peers.is_operator(os.getuid(), 2**20)
     assert not peers.is_operator(2**30, 1000)

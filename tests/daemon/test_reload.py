@@ -15,22 +15,23 @@ from tests.daemon.processes import await_
 TEXT = 'system_prompt = "You are a."\ndescription = "{word}"\nrunner = {{ kind = "command", command = ["true"] }}\n'
 
 
-def described(place, word: str) -> bool:
-    rows = place.rows("SELECT d.json FROM agents a JOIN definitions d USING (hash) WHERE a.name = 'a'")
-    return bool(rows) and f'"description":"{word}"' in rows[0]["json"]
+def described(place, word: str, name: str = "a") -> bool:
+    return f'"description":"{word}"' in _json(place, name)
 
 
 def test_every_way_of_saving_is_noticed_within_five_seconds(place):
-    file = place.agents / "a.toml"
-    file.write_text(TEXT.format(word="first"))
+    for number in range(len(saves.WAYS)):
+        (place.agents / f"a{number}.toml").write_text(TEXT.format(word="first"))
     with place.serving() as served:
         slowest = 0.0
         for number, save in enumerate(saves.WAYS):
-            save(file, TEXT.format(word=f"w{number}"))
+            name = f"a{number}"
+            save(place.agents, name, TEXT.format(word="second"))
             began = time.monotonic()
-            await_(lambda word=f"w{number}": described(place, word), lambda: served.log)
+            await_(lambda name=name: described(place, "second", name), lambda: served.log)
             slowest = max(slowest, time.monotonic() - began)
         assert slowest < 5.0
+        assert len(place.rows("SELECT name FROM agents WHERE state = 'in_force'")) == len(saves.WAYS)
 
 
 def test_a_broken_edit_keeps_the_last_good_one_and_the_others_reload(place):
@@ -133,7 +134,8 @@ async def test_hand_edits_are_looked_for_by_stat_alone_and_not_while_a_session_r
             pass
         settled: list[str] = []
         monkeypatch.setattr(daemon.store.folders, "settle", settled.append)
-        assert edits.look(["a", "b"]) == [] and settled == []
+        assert edits.look(["a", "b"]) == []
+        assert settled == []
         assert len(swarm._rows("SELECT * FROM revisions")) == 2
 
 

@@ -14,7 +14,12 @@ from swarmd.service.reading import READS
 from tests.swarm import Swarm
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(), max_size=8)
+    | st.sampled_from(["studio", "game", "MEMORY.md", "k", "1", "2026-11-30T09:00Z"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
@@ -224,7 +229,9 @@ async def test_a_chain_of_handoffs_ends(swarm):
     await in_session(swarm, pass_on, "house")
     await in_session(swarm, pass_on, "studio")
     await in_session(swarm, refused, "game")
-    depths = [(row["receiver"], row["depth"], row["cause_handoff"]) for row in swarm.rows("SELECT * FROM handoffs")]
+    depths = [
+        (row["receiver"], row["depth"], row["cause_handoff"]) for row in swarm.rows("SELECT * FROM handoffs")
+    ]
     assert depths == [("studio", 1, None), ("game", 2, 1)]
 
 
@@ -237,6 +244,33 @@ async def test_a_loop_of_acts_is_stopped(swarm, monkeypatch):
         assert "10 acts" in await part.refused("ctx_set", key="k", value="one more")
 
     await in_session(swarm, script)
+
+
+async def test_names_that_are_no_utf8_are_refused_and_do_not_keep_the_session_from_its_end(swarm):
+    async def script(part):
+        for text in ("\udc80", "\ud800", "a\udcffb"):
+            await part.refused("ctx_set", key=text, value="v")
+            await part.refused("ctx_set", key="k", value=text)
+            await part.refused("ctx_get", key=text)
+            await part.refused("handoff_send", to=text, text="t")
+            await part.refused("handoff_send", to="game", text=text)
+            await part.refused("handoff_send", to="game", text="t", dedupe=text)
+            await part.refused("memory_show", agent="game", file=text)
+            await part.refused("agent_show", agent=text)
+            await part.refused("fail", reason=text)
+            await part.refused(text)
+        await part.act("ctx_set", key="good", value="v")
+
+    session = await in_session(swarm, script)
+    assert session["outcome"] == "committed"
+    assert "\\udc80" in [r["target"] for r in session["refusals"]]
+
+
+async def test_a_reason_that_is_no_utf8_does_not_keep_a_session_from_its_end(swarm):
+    async def script(part):
+        return part.done("failed", reason="cannot open \udcff.txt", memory_problems=("\udcff",))
+
+    assert (await swarm.run("studio", script))["reason"] == "cannot open \\udcff.txt"
 
 
 # -- reads --------------------------------------------------------------------------------------------------
@@ -258,7 +292,10 @@ async def test_a_session_sees_itself_and_below_and_nothing_else(swarm):
         ):  # fmt: skip
             await part.act(call, agent="studio", **args)
             await part.act(call, agent="game", **args)
-            answers = {(await part.refused(call, agent=a, **args)).replace(a, "NAME") for a in ("house", "garage", "nobody")}
+            answers = {
+                (await part.refused(call, agent=a, **args)).replace(a, "NAME")
+                for a in ("house", "garage", "nobody")
+            }
             assert len(answers) == 1, answers
         assert {row["name"] for row in (await part.act("agent_list"))["items"]} == {"studio", "game", "art"}
         assert (await part.act("handoff_list"))["items"] == []
@@ -319,12 +356,16 @@ async def test_the_sender_of_a_session_cannot_be_chosen(swarm):
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_is_asked_is_answered(shared, data):
-    names = st.sampled_from(sorted([*READS, *ACTS, "draft_show", "draft_apply", "draft_discard", "fail", "nonsense"]))
+    names = st.sampled_from(
+        sorted([*READS, *ACTS, "draft_show", "draft_apply", "draft_discard", "fail", "nonsense"])
+    )
     known = st.sampled_from(
         ["agent", "key", "value", "to", "from", "text", "id", "session", "at", "n", "since", "until", "status", "time",
          "file", "rev", "other", "outcome", "trigger", "reason", "priority", "due", "dedupe", "file_text", "file_path"]
     )  # fmt: skip
-    asked = data.draw(st.lists(st.tuples(names, st.dictionaries(known, JSON, max_size=4)), min_size=20, max_size=20))
+    asked = data.draw(
+        st.lists(st.tuples(names, st.dictionaries(known, JSON, max_size=4)), min_size=20, max_size=20)
+    )
 
     async def script(part):
         for number, (call, args) in enumerate(asked):

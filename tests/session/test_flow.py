@@ -232,7 +232,11 @@ async def test_an_agent_may_say_itself_that_it_failed(swarm):
         await part.act("fail", reason="the API key has expired")
 
     session = await swarm.run("studio", script)
-    assert (session["outcome"], session["reason"], session["draft"]) == ("failed", "the API key has expired", "open")
+    assert (session["outcome"], session["reason"], session["draft"]) == (
+        "failed",
+        "the API key has expired",
+        "open",
+    )
     assert swarm.value("studio", "status") is None
 
 
@@ -252,9 +256,18 @@ async def test_a_session_that_did_not_end_well_leaves_a_draft(swarm, outcome):
         return part.done(outcome, reason="because", exit=7)
 
     session = await swarm.run("studio", script)
-    assert (session["outcome"], session["reason"], session["exit"], session["draft"]) == (outcome, "because", 7, "open")
+    assert (session["outcome"], session["reason"], session["exit"], session["draft"]) == (
+        outcome,
+        "because",
+        7,
+        "open",
+    )
     assert {verdict for _, verdict in verdicts(session)} == {"not_written"}
-    assert told(swarm).draft == ("ctx_set studio/status", "handoff_send game", "memory_write studio:MEMORY.md")
+    assert told(swarm).draft == (
+        "ctx_set studio/status",
+        "handoff_send game",
+        "memory_write studio:MEMORY.md",
+    )
     assert swarm.rows("SELECT * FROM keys") == []
 
 
@@ -345,7 +358,11 @@ async def test_a_cancelled_session_leaves_its_draft_with_its_memory(swarm):
             raise RunCancelled(part.done("cancelled")) from None
 
     session = await cancelled_while(swarm, script)
-    assert (session["outcome"], session["reason"], session["draft"]) == ("cancelled", "cancelled by ada", "open")
+    assert (session["outcome"], session["reason"], session["draft"]) == (
+        "cancelled",
+        "cancelled by ada",
+        "open",
+    )
     assert [c["act"] for c in session["changes"]] == ["ctx_set", "handoff_send", "memory_write"]
     assert swarm.rows("SELECT * FROM keys") == []
 
@@ -395,7 +412,13 @@ async def test_one_cancelled_in_the_middle_of_a_checkpoint_has_that_checkpoint_a
 
 async def test_no_commit_runs_for_real_and_saves_nothing(swarm):
     swarm.call("ctx_set", agent="studio", key="old", value="v")
-    written = ("sessions", "sqlite_sequence", "changes", "audit", "meta")  # that it ran, and what it would have done
+    written = (
+        "sessions",
+        "sqlite_sequence",
+        "changes",
+        "audit",
+        "meta",
+    )  # that it ran, and what it would have done
     before = {k: v for k, v in swarm.dump().items() if k not in written}
 
     async def script(part):

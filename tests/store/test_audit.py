@@ -29,7 +29,9 @@ def tamper(swarm, *statements):
     return audit.faults(swarm.reader)
 
 
-@pytest.mark.parametrize("statement", ["UPDATE audit SET by = 'x' WHERE seq = 2", "DELETE FROM audit WHERE seq = 2"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE audit SET by = 'x' WHERE seq = 2", "DELETE FROM audit WHERE seq = 2"]
+)
 def test_a_row_is_neither_changed_nor_deleted(swarm, rows, statement):
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         swarm.write(lambda connection: connection.execute(statement))
@@ -77,5 +79,9 @@ def test_verify_names_what_is_wrong(swarm, rows):
 
 def test_the_chain_goes_on_from_texts_of_every_kind(swarm):
     for text in ("\u2028", "\x00", "\udc80", "\U0001f680", '"', "\\"):
-        swarm.write(lambda c, text=text: audit.write(c, at=NOW, by="x", act="note", detail={"text": text.encode("utf-8", "replace").decode()}))
+        swarm.write(
+            lambda c, text=text: audit.write(
+                c, at=NOW, by="x", act="note", detail={"text": text.encode("utf-8", "replace").decode()}
+            )
+        )
     assert audit.faults(swarm.reader) == []

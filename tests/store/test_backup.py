@@ -78,18 +78,27 @@ def test_a_restored_state_is_whole_and_starts_paused(swarm):
         assert (pause["agent"], pause["reason"]) == ("all", "restored from kept.db")
         assert store.reader().execute("SELECT value FROM keys WHERE key = 'k'").fetchone()[0] == "v"
         assert store.reader().execute("SELECT count(*) FROM revisions").fetchone()[0] == 2
-        assert store.reader().execute("SELECT act FROM audit ORDER BY seq DESC LIMIT 1").fetchone()[0] == "restore"
+        assert (
+            store.reader().execute("SELECT act FROM audit ORDER BY seq DESC LIMIT 1").fetchone()[0]
+            == "restore"
+        )
     assert (there.state / "memory/studio/MEMORY.md").read_text() == "notes\n"
 
 
 def test_what_lived_in_the_backup_is_ended(swarm):
     running, queued = swarm.queue("studio"), swarm.queue("game")
-    swarm.write(lambda c: c.execute("UPDATE sessions SET state = 'running', token_hash = 'x' WHERE id = ?", (running,)))
+    swarm.write(
+        lambda c: c.execute(
+            "UPDATE sessions SET state = 'running', token_hash = 'x' WHERE id = ?", (running,)
+        )
+    )
     backup(swarm.places, swarm.root / "kept.db")
     there = elsewhere(swarm)
     restore(there, swarm.root / "kept.db")
     with closing(open_reading(there.state / "swarmd.db")) as connection:
-        rows = connection.execute("SELECT id, state, outcome, reason, token_hash FROM sessions ORDER BY id").fetchall()
+        rows = connection.execute(
+            "SELECT id, state, outcome, reason, token_hash FROM sessions ORDER BY id"
+        ).fetchall()
     assert [tuple(row) for row in rows] == [
         (running, "ended", "lost", "restored from a backup", None), (queued, "ended", "lost", "restored from a backup", None),
     ]  # fmt: skip

@@ -57,7 +57,13 @@ def test_every_kind_of_change_is_written_and_read_back(swarm):
     first = world.handoff(1)
     assert (first.status, first.last.text, first.last.by) == ("completed", "done", "studio#7")
     sent = world.handoff(10)
-    assert (sent.sender, sent.depth, sent.cause.session, sent.cause.handoff, sent.due) == ("studio", 2, 7, 1, NOW)
+    assert (sent.sender, sent.depth, sent.cause.session, sent.cause.handoff, sent.due) == (
+        "studio",
+        2,
+        7,
+        1,
+        NOW,
+    )
     assert world.handoff(11).priority == "low"
     assert world.document("studio", "MEMORY.md").data == b"notes\n"
     assert world.revision("studio", "log.md", 1) == b"one\n"
@@ -130,7 +136,9 @@ def test_an_operators_act_that_does_nothing_leaves_no_row(swarm):
 
 def test_the_history_of_a_key_has_every_value(swarm):
     for value in ("a", "b"):
-        swarm.write(lambda c, value=value: commit(c, OPERATOR, [SetKey(agent="studio", key="old", value=value)], NOW))
+        swarm.write(
+            lambda c, value=value: commit(c, OPERATOR, [SetKey(agent="studio", key="old", value=value)], NOW)
+        )
     rows = swarm.rows("SELECT version, value FROM key_history WHERE key = 'old' ORDER BY version")
     assert [(row["version"], row["value"]) for row in rows] == [(1, "v"), (2, "a"), (3, "b")]
 

@@ -29,7 +29,9 @@ def swarm(swarm):
 def renamed_file(swarm):
     swarm.agent("atelier", "house")
     swarm.write(lambda c: trees.mark(c, "studio", None, swarm.clock.now()))
-    (swarm.places.agents / "house.toml").write_text('system_prompt = "x"\nrunner = { kind = "command", command = ["true"] }\n')
+    (swarm.places.agents / "house.toml").write_text(
+        'system_prompt = "x"\nrunner = { kind = "command", command = ["true"] }\n'
+    )
 
 
 def rename(swarm):

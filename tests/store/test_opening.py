@@ -42,7 +42,13 @@ def contents(folder):
 
 def test_a_fresh_state_is_made_and_is_private(state):
     make(state)
-    assert sorted(path.name for path in state.iterdir()) == ["homes", "memory", "operator.key", "sessions", "swarmd.db"]
+    assert sorted(path.name for path in state.iterdir()) == [
+        "homes",
+        "memory",
+        "operator.key",
+        "sessions",
+        "swarmd.db",
+    ]
     assert state.stat().st_mode & 0o777 == 0o700
     for path in state.iterdir():
         assert path.stat().st_mode & 0o077 == 0, path
@@ -65,14 +71,18 @@ def test_a_start_that_was_killed_half_way_is_gone_on_with(state):
         connection.execute("DELETE FROM meta")
         connection.commit()
     with closing(opened(state)) as store:
-        secrets = store.reader().execute("SELECT key FROM meta WHERE length(value) = 32 ORDER BY key").fetchall()
+        secrets = (
+            store.reader().execute("SELECT key FROM meta WHERE length(value) = 32 ORDER BY key").fetchall()
+        )
         assert [row[0] for row in secrets] == ["fence", "store_id"]
 
 
 def test_the_migrations_own_table_alone_is_no_damage(state):
     state.mkdir()
     with closing(sqlite3.connect(state / "swarmd.db")) as connection:
-        connection.execute("CREATE TABLE _sqlite_migrations (id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT)")
+        connection.execute(
+            "CREATE TABLE _sqlite_migrations (id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT)"
+        )
         connection.execute("CREATE UNIQUE INDEX _one ON _sqlite_migrations (migration_set, name)")
     make(state)
 
@@ -263,13 +273,18 @@ def test_an_older_store_is_migrated_after_a_copy_is_kept(older):
 
 def test_a_migration_that_fails_leaves_the_steps_before_it_and_is_gone_on_with(older, monkeypatch):
     good = opening.MIGRATIONS
-    monkeypatch.setattr(opening, "MIGRATIONS", (*good[:2], ("0003_more", "CREATE TABLE half (x);\nNONSENSE;")))
+    monkeypatch.setattr(
+        opening, "MIGRATIONS", (*good[:2], ("0003_more", "CREATE TABLE half (x);\nNONSENSE;"))
+    )
     with pytest.raises(StoreUnusable, match="syntax error"):
         opening.connect_writing(older)
     assert (version(older / "swarmd.db"), version(older / "before-3.db")) == (2, 1)
     monkeypatch.setattr(opening, "MIGRATIONS", good)
     with closing(opening.connect_writing(older)) as connection:
-        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE name IN ('words', 'half')")]
+        tables = [
+            row[0]
+            for row in connection.execute("SELECT name FROM sqlite_schema WHERE name IN ('words', 'half')")
+        ]
         assert tables == ["words"]
     assert version(older / "before-3.db") == 1  # what was half migrated did not take the copy's place
 

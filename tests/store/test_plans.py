@@ -15,7 +15,14 @@ HISTORY = 100_000
 OWN = 20_000
 SMALL = {"agents", "a", "pauses", "acks", "raised", "problems", "meta", "definitions"}
 """Tables (and `agents` by its short name) that have a row an agent at most."""
-OF_LITTLE = {"handoffs_work", "handoffs_asked", "sessions_live", "conflicts_open", "slots_unstarted", "audit_operators"}
+OF_LITTLE = {
+    "handoffs_work",
+    "handoffs_asked",
+    "sessions_live",
+    "conflicts_open",
+    "slots_unstarted",
+    "audit_operators",
+}
 """Indexes that hold little: what is open, or out of the ordinary."""
 IN_ORDER = {"sessions_queued", "handoffs_created"}
 """Indexes that a LIMIT walks from the newest on."""
@@ -48,7 +55,9 @@ def _fill(connection):
         f"INSERT INTO changes (session, seq, part, act, target, verdict) {many} SELECT i, 1, 1, 'a', 't', 'done' FROM n"
     )
     connection.execute(f"INSERT INTO key_history {many} SELECT 'studio', 'k', i, 'v', {at}, 'x#1' FROM n")
-    connection.execute(f"INSERT INTO reports (agent, parent, text, at, by) {many} SELECT {own}, 'house', 't', {at}, 'x#1' FROM n")
+    connection.execute(
+        f"INSERT INTO reports (agent, parent, text, at, by) {many} SELECT {own}, 'house', 't', {at}, 'x#1' FROM n"
+    )
     connection.execute(
         f"INSERT INTO audit {many} SELECT i + 1000000, {at}, 'x#1', 'commit', 'studio', '{{}}', i, 'h' FROM n"
     )
@@ -87,15 +96,15 @@ STUDIO = Actor(by="studio#999999", agent="studio", session=999_999)
 PAGE = queries.Window(n=50)
 SINCE = queries.Window(n=50, since="2026-03-01T00:00:00.000000Z", until="2026-03-02T00:00:00.000000Z")
 HOT = {
-    "the open work of all": lambda c: queries.open_work(c),
+    "the open work of all": queries.open_work,
     "what has expired": lambda c: queries.expired(c, "2027-01-01T00:00:00.000000Z"),
     "what is overdue": lambda c: queries.overdue(c, "2027-01-01T00:00:00.000000Z"),
-    "what waits for nobody": lambda c: queries.undeliverable(c),
-    "what lives": lambda c: queries.live(c),
-    "how many live": lambda c: queries.counts(c),
+    "what waits for nobody": queries.undeliverable,
+    "what lives": queries.live,
+    "how many live": queries.counts,
     "what a handoff caused": lambda c: queries.caused(c, 5),
     "the last of an agent": lambda c: queries.last_ended(c, "studio"),
-    "the last of all": lambda c: queries.last_sessions(c),
+    "the last of all": queries.last_sessions,
     "the newest draft": lambda c: sessions.newest_draft(c, "studio"),
     "failures in a row": lambda c: sessions.failures(c, "studio"),
     "what acts there were": lambda c: queries.operator_acts(c, PAGE),
@@ -112,7 +121,7 @@ HOT = {
     "reports of an agent": lambda c: queries.reports(c, PAGE, agents=["studio"]),
     "the history of a key": lambda c: queries.key_history(c, "studio", "k", 20),
     "retries of a session": lambda c: queries.retries_of(c, 5),
-    "open conflicts": lambda c: queries.conflicts(c),
+    "open conflicts": queries.conflicts,
 }
 
 
@@ -177,7 +186,9 @@ def test_a_claim_an_end_and_a_pause_are_quick_with_a_long_history(old):
     def work(connection):
         id = slots.queue(connection, agent="studio", trigger="cron", now=NOW, by="schedule")
         started = time.perf_counter()
-        sessions.end(connection, id, outcome="failed", reason="", now=NOW, limits=Limits(pause_after_failures=5000))
+        sessions.end(
+            connection, id, outcome="failed", reason="", now=NOW, limits=Limits(pause_after_failures=5000)
+        )
         holding.resume(connection, "studio", NOW)
         return time.perf_counter() - started
 

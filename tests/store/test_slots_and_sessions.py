@@ -1,6 +1,7 @@
 """Slots are claimed once; sessions end once, with what follows from how they ended."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -37,7 +38,9 @@ def ended(swarm, outcome, agent="studio", *, limits=None, draft=(), started=True
     if started:
         start(swarm, id)
     retry = swarm.write(
-        lambda c: sessions.end(c, id, outcome=outcome, reason="r", now=swarm.clock.now(), limits=limits, draft=draft)
+        lambda c: sessions.end(
+            c, id, outcome=outcome, reason="r", now=swarm.clock.now(), limits=limits, draft=draft
+        )
     )
     swarm.clock.go(seconds=1)
     return id, retry
@@ -64,7 +67,9 @@ def test_what_is_due_together_is_claimed_together(swarm):
 
 
 def test_a_skipped_or_missed_slot_queues_nothing_and_a_run_is_one_row(swarm):
-    assert claim(swarm, slot(decision="skipped"), slot(NOW + HOUR, "missed", last=NOW + 9 * HOUR, count=9)) == []
+    assert (
+        claim(swarm, slot(decision="skipped"), slot(NOW + HOUR, "missed", last=NOW + 9 * HOUR, count=9)) == []
+    )
     assert [(r["decision"], r["count"]) for r in swarm.rows("SELECT * FROM slots ORDER BY slot")] == [
         ("skipped", 1), ("missed", 9),
     ]  # fmt: skip
@@ -134,9 +139,17 @@ def test_only_what_may_go_better_is_retried(swarm, outcome, retried):
 
 
 def test_a_retry_is_numbered_and_knows_what_it_retries(swarm):
-    id, retry = ended(swarm, "failed", limits=Limits(retries=2, retry_delay_seconds=60), slot=NOW, cause_handoff=5, depth=2)
+    id, retry = ended(
+        swarm, "failed", limits=Limits(retries=2, retry_delay_seconds=60), slot=NOW, cause_handoff=5, depth=2
+    )
     row = sessions.row(swarm.reader, retry)
-    assert (row["attempt"], row["retry_of"], row["trigger"], row["cause_handoff"], row["depth"]) == (2, id, "retry", 5, 2)
+    assert (row["attempt"], row["retry_of"], row["trigger"], row["cause_handoff"], row["depth"]) == (
+        2,
+        id,
+        "retry",
+        5,
+        2,
+    )
     assert row["slot"] == sessions.row(swarm.reader, id)["slot"]
     assert row["not_before"] >= (NOW + timedelta(seconds=60)).isoformat()[:19]
 
@@ -148,7 +161,8 @@ def test_retries_end_at_their_limit_and_wait_longer_each_time(swarm):
     while id is not None:
         start(swarm, id)
         now = swarm.clock.now()
-        id = swarm.write(lambda c, id=id, now=now: sessions.end(c, id, outcome="failed", reason="", now=now, limits=limits))
+        end = partial(sessions.end, id=id, outcome="failed", reason="", now=now, limits=limits)
+        id = swarm.write(end)
         if id is not None:
             due = sessions.row(swarm.reader, id)["not_before"]
             waits.append(due > (now + timedelta(seconds=60 * 2 ** len(waits))).isoformat()[:19])
@@ -159,7 +173,12 @@ def test_nothing_is_retried_after_a_checkpoint(swarm):
     id = swarm.queue("studio")
     start(swarm, id)
     swarm.write(lambda c: sessions.checkpointed(c, id, 1))
-    assert swarm.write(lambda c: sessions.end(c, id, outcome="failed", reason="", now=NOW, limits=Limits(retries=3))) is None
+    assert (
+        swarm.write(
+            lambda c: sessions.end(c, id, outcome="failed", reason="", now=NOW, limits=Limits(retries=3))
+        )
+        is None
+    )
 
 
 def test_what_saves_nothing_is_neither_retried_nor_counted(swarm):

@@ -168,7 +168,9 @@ def test_a_full_disk_at_the_commit_rolls_back_and_can_be_tried_again(writer, dis
     assert rows(path) == [2]
 
 
-@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_IOERR_WRITE])
+@pytest.mark.parametrize(
+    "code", [sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_IOERR_WRITE]
+)
 def test_after_an_io_error_at_a_commit_nothing_more_is_written(writer, disk, path, code):
     disk.fault = io_error(code)
     with pytest.raises(OutcomeUnknown):

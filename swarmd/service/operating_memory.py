@@ -1,0 +1,84 @@
+"""What only an operator does to memory: bring a revision back, settle a conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from swarmd.core.changes import Change, WriteMemory
+from swarmd.core.merge import lines_of
+from swarmd.core.world import Actor
+from swarmd.errors import BadInput, Failed, NotFound
+from swarmd.service.caller import Operator
+from swarmd.service.memory_reads import path_of
+from swarmd.service.view import JSON, Args, number
+from swarmd.store import holding, queries
+from swarmd.store.connections import Connection
+
+if TYPE_CHECKING:
+    from swarmd.service.acting import Service
+
+
+def memory_restore(service: Service, caller: Operator, args: Args) -> JSON:
+    """Make an earlier revision of a memory file the newest."""
+    view = service.view(caller)
+    agent, path, rev = view.memory_of(args), path_of(args), number(args, "rev")
+    row = queries.revision(view.connection, agent, path, rev)
+    if row is None:
+        raise NotFound(
+            f"{agent} has no revision {rev} of {path}; swarmd memory history {agent} {path} shows them"
+        )
+    service.store.folders.settle(agent)
+    head = view.world.document(agent, path)
+    data = None if row["hash"] is None else view.world.revision(agent, path, rev)
+    if data is None and row["hash"] is not None:
+        raise Failed(f"the text of {agent}:{path} revision {rev} is not kept any more")
+    change = WriteMemory(agent=agent, path=path, data=data, base=head.rev if head is not None else 0)
+    service.commit(Actor(by=caller.by), [change], act="memory_restore", target=f"{agent}:{path}")
+    return service.memory_head(agent, path)
+
+
+def memory_take(service: Service, caller: Operator, args: Args) -> JSON:
+    """Settle a conflict: `theirs` leaves the file as it is, `ours` puts the agent's lines in."""
+    view = service.view(caller)
+    agent, id, side = view.memory_of(args), number(args, "conflict"), args.get("side")
+    if side not in ("ours", "theirs"):
+        raise BadInput(
+            f"side: {side!r:.40} is neither ours (the agent's lines) nor theirs (what is in the file)"
+        )
+    row = next((r for r in queries.conflicts(view.connection, agent) if r["id"] == id), None)
+    if row is None:
+        raise NotFound(f"{agent} has no open conflict {id}; swarmd memory conflicts {agent} lists them")
+    service.store.folders.settle(agent)
+    head = view.world.document(agent, row["path"])
+    changes: list[Change] = []
+    if side == "ours":
+        old = (head.data or b"") if head is not None else b""
+        changes = [WriteMemory(agent=agent, path=row["path"], data=_with_lines(old, row),
+                               base=head.rev if head is not None else 0)]  # fmt: skip
+
+    def settle(connection: Connection) -> None:
+        holding.settle_conflict(connection, id, f"{side} by {caller.by}")
+
+    service.commit(
+        Actor(by=caller.by), changes, act="memory_take", target=f"{agent}:{row['path']}", also=settle
+    )
+    return service.memory_head(agent, row["path"])
+
+
+def _with_lines(old: bytes, row: Mapping[str, Any]) -> bytes:
+    """The file with the lines that were set aside: in the place of those they met, else after that place."""
+    lines, ours, theirs = lines_of(old), lines_of(row["ours"].encode()), lines_of(row["theirs"].encode())
+    met = [n for n in range(len(lines)) if theirs and lines[n : n + len(theirs)] == theirs]
+    place = min(max(row["line"] - 1, 0), len(lines))
+    before, after = lines[:place], lines[place:]
+    if len(met) == 1:
+        before, after = lines[: met[0]], lines[met[0] + len(theirs) :]
+    return b"".join([*_ended(before), *(_ended(ours) if after else ours), *after])
+
+
+def _ended(lines: list[bytes]) -> list[bytes]:
+    """Lines after which others may follow."""
+    if not lines or lines[-1].endswith(b"\n"):
+        return lines
+    return [*lines[:-1], lines[-1] + b"\n"]
