@@ -101,7 +101,12 @@ class Agent:
 
 def to_json(agent: Agent) -> str:
     """The definition as canonical JSON: equal definitions give equal text, so its hash names the definition."""
-    return json.dumps(dataclasses.asdict(agent), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(agent, default=_fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """A definition's parts as JSON sees them: dataclasses.asdict would copy all of it first."""
+    return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
 
 
 def from_json(text: str) -> Agent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import resource
 import sys
@@ -13,6 +14,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 def be_subreaper() -> None:
     """Whatever outlives a session's supervisor becomes the daemon's child, and is found."""
+    gc.enable()  # the entry point turns it off, for commands that end at once
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 

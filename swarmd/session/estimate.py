@@ -34,12 +34,14 @@ _WEIGHTS = (
     (r"[\U00010000-\U0010ffff]", 0.0, 4.0),
 )
 _CLASSES = tuple((re.compile(pattern), a_run, a_character) for pattern, a_run, a_character in _WEIGHTS)
+_ASCII_CLASSES = _CLASSES[:9]
+"""Those that plain text can have anything of."""
 
 
 def estimate(text: str) -> int:
     """About how many tokens the text has, rather more than fewer; the time is linear in its length."""
     tokens = 0.0
-    for pattern, a_run, a_character in _CLASSES:
+    for pattern, a_run, a_character in _ASCII_CLASSES if text.isascii() else _CLASSES:
         runs = pattern.findall(text)
         tokens += a_run * len(runs) + a_character * sum(map(len, runs))
     return math.ceil(tokens)

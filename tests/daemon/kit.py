@@ -144,7 +144,8 @@ class Swarm:
 
     async def ask(self, name: str, **args: Any) -> Any:
         """A call from a thread, as the operator's socket makes it."""
-        return await asyncio.to_thread(self.call, name, **args)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.daemon.executor, lambda: self.call(name, **args))
 
     def slots(self, agent: str | None = None) -> list[tuple[str, str, int]]:
         """Slots' rows, oldest first: when, decision, count."""
