@@ -28,6 +28,11 @@ class When:
     overlap: Overlap = "skip"
 
     @property
+    def moments(self) -> tuple[str | None, float | None, str | None, str]:
+        """What alone decides when slots are; the rest decides what becomes of them."""
+        return (self.cron, self.every_seconds, self.at, self.timezone)
+
+    @property
     def text(self) -> str | None:
         """The schedule as the user wrote it, for listings."""
         if self.every_seconds is not None:

@@ -10,7 +10,8 @@ def to_text(instant: datetime) -> str:
     if instant.tzinfo is None:
         raise ValueError("an instant needs a zone")
     utc = instant.astimezone(UTC)
-    return utc.strftime("%Y-%m-%dT%H:%M:%S.") + f"{utc.microsecond:06d}Z"
+    # Not strftime: it is called for every row, and takes three times as long.
+    return utc.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def from_text(text: str) -> datetime:

@@ -73,7 +73,9 @@ def put_in_force(
                        "ON CONFLICT (hash) DO UPDATE SET text = excluded.text WHERE definitions.text = ''",
                        (hash, to_json(agent), text, at))  # fmt: skip
     same_schedule = (
-        old is not None and old["state"] == "in_force" and from_json(old["json"]).when == agent.when
+        old is not None
+        and old["state"] == "in_force"
+        and from_json(old["json"]).when.moments == agent.when.moments
     )
     connection.execute(
         "INSERT INTO agents (name, hash, file, state, absent_since, problem, handled_until, since) "
