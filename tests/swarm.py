@@ -119,8 +119,9 @@ class Swarm:
     def __init__(self, root: Path, family: Mapping[str, str | None] = FAMILY, **fields: Any) -> None:
         self.root = root
         self.clock = FakeClock()
+        # No socket is ever made there; but a path that has no room for one is refused.
         named = PlaceOptions(
-            agents=str(root / "agents.d"), state=str(root / "state"), runtime=str(root / "run")
+            agents=str(root / "agents.d"), state=str(root / "state"), runtime="/tmp/sw-nowhere"
         )
         self.places: Places = places(named, {}, root, os.getuid())
         self.places.agents.mkdir(exist_ok=True)

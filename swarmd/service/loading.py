@@ -161,25 +161,25 @@ class Loader:
         faults = _by_agent(problems)
         for name in reload.agents:
             since = reload.absent.get(name)
-            trees.mark(
-                connection,
-                name,
-                faults.get(name),
-                None if since is None else datetime.fromtimestamp(since, UTC),
-            )
+            absent_since = None if since is None else datetime.fromtimestamp(since, UTC)
+            trees.mark(connection, name, faults.get(name), absent_since)
         trees.set_problems(connection, problems, now)
-        if reload.attention:
-            raise_attention(connection, id=ATTENTION, kind="agents_folder", agent=None,
-                            text="; ".join(reload.attention),
-                            next_step="put the files back, or swarmd reload --allow-empty", now=now)  # fmt: skip
-        else:
-            cure(connection, ATTENTION)
+        _tell(connection, reload, now)
         # Absent files must be looked at again, though nothing about them changes any more.
         freshness.keep(connection, "" if reload.recheck_at is not None else seen)
         if reload.is_change:
             detail = {"added": reload.added, "changed": reload.changed, "removed": reload.removed}
             audit.write(connection, at=now, by=by, act="reload", detail=detail)
         return Loaded(reload=reload, settings=settings, written=reload.is_change)
+
+
+def _tell(connection: Connection, reload: Reload, now: datetime) -> None:
+    """Raise or cure what is odd about the whole folder."""
+    if reload.attention:
+        raise_attention(connection, id=ATTENTION, kind="agents_folder", agent=None, text="; ".join(reload.attention),
+                        next_step="put the files back, or swarmd reload --allow-empty", now=now)  # fmt: skip
+    else:
+        cure(connection, ATTENTION)
 
 
 def _problem(problem: Problem) -> Mapping[str, object]:

@@ -94,7 +94,6 @@ def _ended(
     overtaken: list[Note] = []
     draft = tuple(changes)
     if desk is not None and actor is not None:
-        reason = desk.masking.text(reason)
         if order.mode != "commit":
             outcome, reason = _tried(connection, ports, order, ending, changes, actor)
             draft = ()
@@ -106,8 +105,7 @@ def _ended(
         if draft:
             drafts.hand_on(connection, desk.tally.drafts)
         _keep_notes(connection, order, desk, overtaken, ending.result)
-    else:
-        reason = Masking().text(reason)
+    reason = (desk.masking if desk is not None else Masking()).text(reason)
     result = ending.result
     in_force = tree_of(connection).agent(order.agent)
     sessions.end(

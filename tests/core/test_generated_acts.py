@@ -126,9 +126,10 @@ class Model:
                     return "refused"
             elif not self.is_senders(me, row):
                 return "refused"
-        if row["last"] and row["status"] in FINAL and row["last"][0] == move:
-            if row["last"][1] == actor["by"] or (me is not None and row["last"][1].split("#")[0] == me):
-                return "nothing"
+        last, by = row["last"] or ("", "")
+        own = by == actor["by"] or (me is not None and by.split("#")[0] == me)
+        if row["status"] in FINAL and last == move and own:
+            return "nothing"
         may = move in ALLOWED.get(row["status"], ()) or (move == "requeue" and row["status"] != "completed")
         if not may:
             return "refused" if asked else "superseded"

@@ -94,7 +94,8 @@ async def test_the_reason_of_a_runner_and_of_a_cancelled_session_is_masked(swarm
         return part.done(memory_problems=(f"{SECRET}.md is a symbolic link",))
 
     for script in (fails, cancelled, breaks, problems):
-        await swarm.run("studio", script)
+        for mode in ("commit", "no_commit"):
+            await swarm.run("studio", script, mode=mode)
     assert_nowhere(swarm, SECRET)
 
 
