@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from swarmd.core.agent import Limits
+if TYPE_CHECKING:
+    from swarmd.core.agent import Limits
 
 OUTCOMES = (
     "committed", "no_change", "refused", "failed", "unavailable", "timed_out", "cancelled", "lost", "dry_run",

@@ -24,8 +24,8 @@ from swarmd.core.staging import (
 from swarmd.core.world import Actor
 from swarmd.errors import KINDS
 from swarmd.store import audit
+from swarmd.store.handoff_rows import write_handoff
 from swarmd.store.memory import write_revision
-from swarmd.store.rows import write_handoff
 from swarmd.store.world import SqlWorld
 
 

@@ -6,16 +6,18 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from swarmd.core.agent import Limits
-from swarmd.core.changes import Change, change_from_json, change_to_json
 from swarmd.core.instants import to_text
 from swarmd.core.sessions import COUNTED, GOOD, retry_of
-from swarmd.core.wire import Usage
 from swarmd.errors import NotFound, Refused
 from swarmd.store import meta, slots
 from swarmd.store.holding import resumed_key
+
+if TYPE_CHECKING:
+    from swarmd.core.agent import Limits
+    from swarmd.core.changes import Change
+    from swarmd.core.wire import Usage
 
 
 def row(connection: sqlite3.Connection, id: int) -> sqlite3.Row:
@@ -67,7 +69,7 @@ def end(
     reason: str,
     now: datetime,
     exit: int | None = None,
-    usage: Usage = Usage(),  # noqa: B008 - frozen
+    usage: Usage | None = None,
     limits: Limits | None = None,
     draft: Sequence[Change] = (),
 ) -> int | None:
@@ -81,9 +83,8 @@ def end(
     connection.execute(
         "UPDATE sessions SET state = 'ended', outcome = ?, reason = ?, ended = ?, exit = ?, token_hash = NULL, "
         "tokens_in = ?, tokens_out = ?, cache_read = ?, cache_write = ?, usd = ?, draft = ? WHERE id = ?",
-        (outcome, reason, to_text(now), exit, usage.tokens_in, usage.tokens_out, usage.cache_read, usage.cache_write,
-         usage.usd, "open" if draft else "none", id),
-    )  # fmt: skip
+        (outcome, reason, to_text(now), exit, *_figures(usage), "open" if draft else "none", id),
+    )
     if draft:
         keep_draft(connection, id, draft, now)
     if limits is None or found["mode"] != "commit":
@@ -92,8 +93,16 @@ def end(
     return _retry(connection, found, outcome, limits, now)
 
 
+def _figures(usage: Usage | None) -> tuple[float | None, ...]:
+    if usage is None:
+        return (None,) * 5
+    return (usage.tokens_in, usage.tokens_out, usage.cache_read, usage.cache_write, usage.usd)
+
+
 def keep_draft(connection: sqlite3.Connection, id: int, changes: Sequence[Change], now: datetime) -> None:
     """Keep a change set that was not committed."""
+    from swarmd.core.changes import change_to_json
+
     text = json.dumps([change_to_json(change) for change in changes], ensure_ascii=False)
     connection.execute(
         "INSERT OR REPLACE INTO drafts (session, changes, at) VALUES (?,?,?)", (id, text, to_text(now))
@@ -102,6 +111,9 @@ def keep_draft(connection: sqlite3.Connection, id: int, changes: Sequence[Change
 
 def draft(connection: sqlite3.Connection, id: int) -> list[Change]:
     """The changes of a session's draft; empty if it has none."""
+    # Imported here: lists of sessions load this module, and no draft.
+    from swarmd.core.changes import change_from_json
+
     found = connection.execute("SELECT changes FROM drafts WHERE session = ?", (id,)).fetchone()
     return [] if found is None else [change_from_json(raw) for raw in json.loads(found["changes"])]
 

@@ -14,7 +14,8 @@ from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
 from swarmd.store import meta, sessions
 from swarmd.store.connections import reading
-from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED, handoffs_of
+from swarmd.store.handoff_rows import handoffs_of
+from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED
 from swarmd.store.world import SqlWorld
 
 WORK_READ = 500

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from swarmd.core.world import Document, Key
-from swarmd.store.rows import HANDOFF_COLUMNS, document_of, handoffs_of, key_of
+from swarmd.store.rows import HANDOFF_COLUMNS, document_of, key_of
 
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff
@@ -63,7 +63,7 @@ class SqlWorld:
         rows = self._connection.execute(
             f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE id = ?", (id,)
         ).fetchall()
-        return handoffs_of(self._connection, rows)[0] if rows else None
+        return self._handoffs(rows)[0] if rows else None
 
     def handoffs(
         self,
@@ -87,6 +87,11 @@ class SqlWorld:
             f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?",
             (*values, limit),
         ).fetchall()
+        return self._handoffs(rows)
+
+    def _handoffs(self, rows: Sequence[sqlite3.Row]) -> list[Handoff]:
+        from swarmd.store.handoff_rows import handoffs_of
+
         return handoffs_of(self._connection, rows)
 
     def open_with_dedupe(self, sender: str, receiver: str, dedupe: str) -> Handoff | None:

@@ -202,10 +202,10 @@ class Run:
                 raise AssertionError(f"{name}, step {step}: {error}") from None
 
     def step(self) -> None:
-        if self.random.random() < 0.08:
+        if self.random.random() < 0.05:
             self.change_tree()
         actor = self.actor()
-        wishes = self.wishes(self.random.choice([1, 1, 2, 4]))
+        wishes = self.wishes(actor, self.random.choice([1, 1, 1, 2, 4]))
         asked = self.random.random() < 0.4
         folded = fold(
             Actor(**actor), [self.change(w) for w in wishes], self.world,
@@ -230,23 +230,47 @@ class Run:
             "depth": self.random.choice([0, 0, 1, 3]),
         }
 
-    def wishes(self, count: int) -> list[dict]:
+    def wishes(self, actor: dict, count: int) -> list[dict]:
         """One write a file: the second would be merged with the first."""
         found, files = [], set()
-        for wish in (self.wish() for _ in range(count)):
+        for wish in (self.wish(actor) for _ in range(count)):
             slot = (wish["agent"], wish["path"]) if wish["what"] == "write" else None
             if slot is None or slot not in files:
                 found.append(wish)
                 files.add(slot)
         return found
 
-    def wish(self) -> dict:
+    def somebody(self, actor: dict, *, below: bool = False) -> str:
+        """Mostly one with whom the actor may have to do: else nearly all would be refused."""
+        me = actor["agent"]
+        near = [name for name in NAMES if self.model.below(name, me)] if me else list(self.model.parent)
+        near += [me] if me and not below else []
+        return (
+            self.random.choice(near)
+            if near and self.random.random() < 0.85
+            else self.random.choice([*NAMES, "nobody"])
+        )
+
+    def some_handoff(self, actor: dict) -> tuple[int, str]:
+        """Mostly a newer one of the actor's own, and a move that is its to make."""
+        me, pick = actor["agent"], self.random.choice
+        rows = [(id, row) for id, row in list(self.model.handoffs.items())[-30:]]
+        own = [(id, row) for id, row in rows if me is None or me in (row["sender"], row["receiver"])]
+        if not own or self.random.random() < 0.15:
+            return self.random.randint(max(1, self.ids - 8), self.ids + 1), pick(list(RESULT))
+        id, row = pick(own)
+        receivers = ("ack", "complete", "decline", "ask", "complete")
+        return id, pick(
+            receivers if row["receiver"] == me else ("answer", "cancel", "cancel") if me else list(RESULT)
+        )
+
+    def wish(self, actor: dict) -> dict:
         pick = self.random.choice
         kind = pick(
             ["set", "set", "unset", "send", "send", "move", "move", "move", "change", "write", "report"]
         )
         if kind in ("set", "unset"):
-            row = self.model.keys.get(slot := (pick(NAMES), pick(KEYS)))
+            row = self.model.keys.get(slot := (self.somebody(actor), pick(KEYS)))
             version = row["version"] if row else 0
             value = pick("xyz") if kind == "set" else None
             return {"what": "set", "agent": slot[0], "key": slot[1], "value": value,
@@ -257,14 +281,15 @@ class Run:
             return {
                 "what": "send",
                 "id": id,
-                "to": pick([*NAMES, "nobody"]),
+                "to": self.somebody(actor, below=True),
                 "dedupe": pick([None, None, "d"]),
             }
         if kind in ("move", "change"):
-            id = self.random.randint(max(1, self.ids - 8), self.ids + 1)
-            return {"what": kind, "id": id, "move": pick(list(RESULT)), "priority": pick(["normal", "high"])}
+            id, move = self.some_handoff(actor)
+            return {"what": kind, "id": id, "move": move, "priority": pick(["normal", "high"])}
         if kind == "write":
-            slot = (pick(NAMES), pick(PATHS))
+            owner = actor["agent"] if actor["agent"] and self.random.random() < 0.8 else pick(NAMES)
+            slot = (owner, pick(PATHS))
             return {"what": "write", "agent": slot[0], "path": slot[1], "data": pick([b"1\n", b"2\n", None])}
         return {"what": "report"}
 
@@ -291,7 +316,7 @@ class Run:
     def change_tree(self) -> None:
         parent, pick = self.model.parent, self.random.choice
         name = pick(NAMES)
-        match pick(["move", "move", "remove", "add", "rename", "scope", "protect"]):
+        match pick(["move", "move", "remove", "add", "add", "rename", "scope", "protect"]):
             case "move" if name in parent:
                 parent[name] = pick(
                     [None, *(n for n in parent if n != name and not self.model.below(n, name))]
@@ -337,8 +362,7 @@ def test_the_code_and_the_model_never_differ(number):
     seed = int(os.environ.get("SEED", random.SystemRandom().randrange(2**32)))
     run = Run(seed)
     run.many(f"SEED={seed}")
-    assert run.model.handoffs
-    assert run.model.keys
+    assert len(run.model.handoffs) > 100  # most of it was not only refused
 
 
 def test_the_comparison_finds_a_difference():
