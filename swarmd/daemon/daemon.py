@@ -28,6 +28,7 @@ from swarmd.runners import cgroup, registry
 from swarmd.service.acting import Service
 from swarmd.service.loading import Loaded, Loader
 from swarmd.service.reading import session_read
+from swarmd.session import known_secrets
 from swarmd.session.checks import success_check
 from swarmd.session.machine import host_of
 from swarmd.session.ports import Clock, Ports
@@ -39,6 +40,7 @@ from swarmd.store.database import OutcomeUnknown
 from swarmd.store.store import Store, open_store
 
 TICK_SECONDS = 1.0
+COMMAND_SECONDS = 5.0
 CALLS_AT_ONCE = 128
 THREADS = 32
 SAID_AGAIN_SECONDS = 60.0
@@ -72,7 +74,10 @@ class Daemon:
     def open(self) -> None:
         """Take the state, mend what a dead daemon left, load the agent files. Blocking; raises StoreUnusable."""
         make_runtime(self.places, os.getuid())
-        self.store: Store = open_store(self.places.state, self.clock.now, operator="unknown", thorough=True)
+        # A command may hold the lock for the moment that its act takes.
+        self.store: Store = open_store(
+            self.places.state, self.clock.now, operator="unknown", thorough=True, wait_seconds=COMMAND_SECONDS
+        )
         try:
             self._open()
         except BaseException:
@@ -94,7 +99,7 @@ class Daemon:
             reader=self.reader, own_reader=self.store.reader, writer=self.store.writer, folders=self.store.folders,
             clock=self.clock, count=TokenCounter(None, os.environ, log.warning).count, runner=self.runner,
             check=success_check(self.host), read=session_read(self.places, self.reader), reserve=self.numbers.take,
-            sessions_dir=self.places.state / "sessions",
+            sessions_dir=self.places.state / "sessions", secrets=known_secrets.passed_by(self.host.environ),
         )  # fmt: skip
         self.runs = Runs(self)
         self.starter = Starter(self.runs.run, self.clock.now, may_start=self.runs.may_start, drop=self.runs.drop,
