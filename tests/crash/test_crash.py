@@ -11,7 +11,7 @@ import pytest
 from tests.crash.run import ROOT
 from tests.crash.shim import compiler
 
-EVERY = 53
+EVERY = 97
 """A prime, so that the points of one scenario are not those of the next."""
 
 
