@@ -157,16 +157,22 @@ class SessionDesk:
         for change, verdict, _ in judged:
             if verdict.decision == "done":
                 self._keep(change, verdict)
-        documents = [{**document, "staged": True} for _, _, document in judged]
+        documents = [{**document, **self._word(change, verdict)} for change, verdict, document in judged]
         return {"items": documents, "next": None} if args.get("to") == "children" else documents[0]
 
     def _must_be_right(self, change: Change, verdict: Verdict) -> None:
         if verdict.decision == "refused":
             self.tally.refusals.append(note(change, verdict, self.masking.text))
             raise KINDS[verdict.kind](verdict.reason)
-        if verdict.decision == "superseded":
-            self.tally.superseded.append(note(change, verdict, self.masking.text))
-            raise Refused(f"{verdict.reason}; read it again before you set it")
+
+    def _word(self, change: Change, verdict: Verdict) -> dict[str, Any]:
+        """What is said beside an act's document. What others have overtaken is no refusal: it is left out and named,
+        and the session goes on; the document is what stands there now.
+        """
+        if verdict.decision != "superseded":
+            return {"staged": True}
+        self.tally.superseded.append(note(change, verdict, self.masking.text))
+        return {"staged": False, "superseded": f"{verdict.reason}; read it again before you set it"}
 
     def _keep(self, change: Change, verdict: Verdict) -> None:
         self._journal.staged(change)

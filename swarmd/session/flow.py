@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import secrets as randomness
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,8 +36,12 @@ from swarmd.session.requests import request_of
 from swarmd.store import sessions
 from swarmd.store.connections import Connection, Row
 from swarmd.store.database import OutcomeUnknown
+from swarmd.store.rows import DamagedText
 from swarmd.store.snapshots import shown, snapshot
 from swarmd.store.trees import keep_definition, tree_of
+
+
+log = logging.getLogger("swarmd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +168,17 @@ async def _start(ports: Ports, order: Order) -> Started:
 def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Snapshot, Prompt]:
     """What it is shown. Off the loop: a large memory takes long to read and to count."""
     reader = ports.own_reader() if ports.own_reader else ports.reader
-    seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+    try:
+        seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+    except DamagedText as damage:
+        if not ports.folders.heal(order.agent):
+            raise
+        log.warning(
+            "%s",
+            f"put back from the published file: {damage}",
+            extra={"agent": order.agent, "session": order.id},
+        )
+        seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
     return seen, assemble(seen, ports.count)
 
 
