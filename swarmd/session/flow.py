@@ -40,7 +40,6 @@ from swarmd.store.rows import DamagedText
 from swarmd.store.snapshots import shown, snapshot
 from swarmd.store.trees import keep_definition, tree_of
 
-
 log = logging.getLogger("swarmd")
 
 
