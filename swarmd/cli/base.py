@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from swarmd.cli.invocation import Invocation
+from swarmd.errors import BadInput
 
 _PLACES = {
     "agents": ("DIR", "The folder of the agent files."),
@@ -17,6 +18,12 @@ _PLACES = {
     "config": ("FILE", "The settings file, swarmd.toml."),
 }
 
+
+LATER = frozenset({
+    "approval", "edit", "import", "mcp", "memory compact", "memory import", "memory search", "plan", "session search",
+    "usage",
+})  # fmt: skip
+"""Commands that people may have read about and that this version does not have."""
 
 _TAKE_A_VALUE = (*(f"--{name}" for name in _PLACES), "--as", "--as-node")
 
@@ -75,6 +82,13 @@ class Group(click.Group):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click.Group; a command of a later version is no slip of the keyboard."""
+        _refuse_later(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
     def _names_command(self, args: list[str]) -> bool:
         """Whether the first word behind the global options is a command, or help is asked for."""
         words = iter(args)
@@ -84,6 +98,13 @@ class Group(click.Group):
             elif word != "--json" and not word.startswith(tuple(f"{option}=" for option in _TAKE_A_VALUE)):
                 return word in self.commands or word in ("--help", "-h")
         return False
+
+
+def _refuse_later(ctx: click.Context, name: str) -> None:
+    """Raises BadInput for a command that is still to come."""
+    words = [*ctx.command_path.split()[1:], name]
+    if " ".join(words) in LATER and not ctx.resilient_parsing:
+        raise BadInput(f"this version has no `swarmd {' '.join(words)}` yet (README: Not there yet)")
 
 
 class LazyGroup(click.Group):
@@ -116,6 +137,7 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click.Group, with suggestions from the table, since nothing is imported yet."""
         name = args[0]
+        _refuse_later(ctx, name)
         if name not in self.table and not name.startswith("-") and not ctx.resilient_parsing:
             raise click.exceptions.NoSuchCommand(name, possibilities=self.table, ctx=ctx)
         return super().resolve_command(ctx, args)

@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE...]")
 @pass_invocation
 def check(invocation: Invocation, files: Sequence[str]) -> int:
-    """Validate all agent files, or these as if they stood among them: every problem, exit 1 where any is an error."""
-    found, count = _problems(invocation.places(), [Path(file) for file in files])
+    """Validate all agent files, or these as if they stood among them: every problem, exit 1 where any is an error.
+
+    What a file names and this machine does not have (programs, folders, variables) is a warning.
+    """
+    invocation.operator_only("check")
+    found, count = _problems(invocation, [Path(file) for file in files])
     document = {"items": [problem.as_json() for problem in found], "next": None, "files": count}
     invocation.show(document, _print)
     return int(any(problem.is_error for problem in found))
@@ -34,9 +38,15 @@ def check(invocation: Invocation, files: Sequence[str]) -> int:
 def _print(document: Mapping[str, Any]) -> None:
     for problem in document["items"]:
         output.line(output.shown("", problem["message"]))
-    count = document["files"]
-    if not document["items"]:
-        output.line(f"{count} file{'' if count == 1 else 's'}, no problems")
+    items, files = document["items"], _counted(document["files"], "file")
+    if not items:
+        output.line(f"{files}, no problems")
+    elif all(problem["severity"] == "warning" for problem in items):
+        output.line(f"{files}, no errors, {_counted(len(items), 'warning')}")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 class _Judge:
@@ -72,22 +82,26 @@ class _Judge:
         return judge(scan_files(files, guard=self.guard, now_ns=self.now_ns), self.settings, self.rules)
 
 
-def _problems(places: Places, files: list[Path]) -> tuple[list[Problem], int]:
+def _problems(invocation: Invocation, files: list[Path]) -> tuple[list[Problem], int]:
     """All problems, and how many files were looked at."""
+    from swarmd.config.lacking import warnings
     from swarmd.config.load import InForce, reconcile
     from swarmd.config.problems import Problem
 
+    places = invocation.places()
     judge = _Judge(places)
+    defaults, environ, now = judge.settings.defaults, invocation.environ, invocation.now()
     folder = judge.folder()
     standing = reconcile({}, folder, now=0.0)
     if not files:
-        found = list(standing.problems)
+        found = [*standing.problems, *warnings(folder, defaults, environ, now)]
         if folder.folder.kind != "present":
             found.append(Problem(file=str(places.agents), text=folder.folder.reason))
         return found, len(folder.files)
     given = judge.given(files)
     in_force = {name: InForce(agent=agent) for name, agent in standing.agents.items()}
-    return list(reconcile(in_force, given, now=0.0).problems), len(files)
+    found = [*reconcile(in_force, given, now=0.0).problems, *warnings(given, defaults, environ, now)]
+    return found, len(files)
 
 
 def _daemon_uid(state: Path) -> int:

@@ -23,10 +23,13 @@ def fires(text: str, zone: str | None, start: str, n: int, invocation: Invocatio
     except ZoneError as error:
         raise BadInput(f"--timezone: {error}") from None
     found: list[str] = []
-    slot = next_slot(schedule, _start(start, schedule.zone, invocation.now()))
-    while slot is not None and len(found) < n:
-        found.append(slot.astimezone(schedule.zone).isoformat())
-        slot = next_slot(schedule, slot)
+    try:
+        slot = next_slot(schedule, _start(start, schedule.zone, invocation.now()))
+        while slot is not None and len(found) < n:
+            found.append(slot.astimezone(schedule.zone).isoformat())
+            slot = next_slot(schedule, slot)
+    except OverflowError:
+        pass  # the end of the calendar
     return found
 
 

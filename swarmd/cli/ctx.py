@@ -13,8 +13,14 @@ from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import agent_option, list_options, narrowed, read_text, split_agent
 from swarmd.core.acts import ACTS
 
-_KEYS = output.columns_of("key value ~version updated ~by")
-_HISTORY = output.columns_of("~version updated value by")
+
+def _shown_value(row: Mapping[str, Any]) -> Any:
+    """An empty value is seen to be one; `-` is a value too."""
+    return output.EMPTY if row.get("value") == "" else row.get("value")
+
+
+_KEYS = output.columns_of("key value ~version updated ~by", value=_shown_value)
+_HISTORY = output.columns_of("~version updated value by", value=_shown_value)
 
 
 @click.group(cls=Group)
@@ -96,5 +102,8 @@ def _value(document: Mapping[str, Any]) -> None:
 
 def _written(document: Mapping[str, Any]) -> None:
     name = f"{output.shown('', document.get('agent'))} {output.shown('', document.get('key'))}"
-    value = document.get("value")
+    value = _shown_value(document)
+    if document.get("superseded"):
+        output.note(f"not {'unset' if value is None else 'set'}: {output.shown('', document['superseded'])}")
+        return
     output.done(f"{name} is unset" if value is None else f"{name} = {output.cut(value)}", document)

@@ -34,6 +34,8 @@ class Invocation:
     now: Callable[[], datetime] = _utc_now
     wait: Callable[[float], None] = time.sleep
     options: Options = field(default_factory=Options)
+    has_acted: bool = False
+    """Whether something was changed: where what is printed gets lost, a person must know that it was."""
     _client: Client | None = None
 
     @property
@@ -45,7 +47,10 @@ class Invocation:
         """The document that the call gives; an argument of None is left out."""
         if self._client is None:
             self._client = self.connect(self.options, self.environ)
-        return self._client.call(name, {key: value for key, value in args.items() if value is not None})
+        document = self._client.call(name, {key: value for key, value in args.items() if value is not None})
+        reads = name in client.READS or name == "draft_show" or args.get("mode") == "dry_run"
+        self.has_acted = self.has_acted or not reads
+        return document
 
     def show(self, document: Any, printer: Callable[[Any], object]) -> None:
         """Print the document: as it came with --json, else for a reader."""

@@ -10,14 +10,15 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command, Group
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import AGENT, SINCE, list_options, narrowed, usage
+from swarmd.cli.params import AGENT, SINCE, Number, list_options, narrowed, usage
 from swarmd.cli.sessions import change_line, result_of
 
 SHOWN_FIRES = 5
+MOMENTS = Number("count", 10_000)
 
 _WHY = output.columns_of("slot ~last ~count decision ~session reason")
 _FIRES = output.columns_of("start=local agent")
-_ATTENTION = output.columns_of("id kind agent since text ~next_step")
+_ATTENTION = output.columns_of("id kind agent since text next_step")
 
 
 @click.command(cls=Command)
@@ -57,7 +58,7 @@ def why(invocation: Invocation, agent: str, time: str | None, **bounds: Any) -> 
 
 
 def _print_why(agent: str, document: Mapping[str, Any]) -> None:
-    output.listing(document, _WHY, f"nothing was due for {agent} yet")
+    output.listing(document, _WHY, f"nothing was due for {agent} yet", whole=True)
     for session in document.get("sessions") or []:
         output.line(f"woken: session {session.get('id')} by {output.shown('', session.get('trigger'))}, "
                     f"{output.local(session.get('queued'))}: {output.shown('', result_of(session))}")  # fmt: skip
@@ -109,7 +110,7 @@ def _print_stat(row: Mapping[str, Any]) -> None:
 
 @click.command("next", cls=Command)
 @click.argument("agent", type=AGENT, required=False)
-@click.option("-n", "n", type=click.IntRange(1, 10_000), metavar="N", help="How many moments.")
+@click.option("-n", "n", type=MOMENTS, metavar="N", help="How many moments.")
 @click.option("--cron", metavar="EXPR", help="Those of a cron text, in place of an agent's.")
 @click.option("--timezone", "zone", metavar="TZ", help="By the clocks of this zone; with --cron.")
 @click.option("--from", "start", metavar="TIME", help="After this moment; with --cron.")
@@ -146,6 +147,8 @@ def _print_next(document: Mapping[str, Any]) -> None:
 def _print_fires(moments: Sequence[str]) -> None:
     for moment in moments:
         output.line(moment)
+    if not moments:
+        output.note("it comes no more after that moment, as far as the calendar goes")
 
 
 @click.group(cls=Group, default="list", subcommand_metavar="[ack ID]")

@@ -129,7 +129,8 @@ def _told(error: BaseException, invocation: Invocation) -> int:
             return PIPE_CLOSED
         case OSError():
             output.close_quietly()
-            output.note(f"{_named(error)}: {error.strerror or error}")
+            done = "; the command itself was carried out" if invocation.has_acted else ""
+            output.note(f"{_named(error)}: {error.strerror or error}{done}")
             return 1
     if invocation.environ.get("SWARMD_DEBUG"):
         raise error

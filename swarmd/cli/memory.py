@@ -14,14 +14,20 @@ from swarmd.cli.editing import edit_copy
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.old_spelling import ctx as old_ctx
 from swarmd.cli.old_spelling import handoff as old_handoff
-from swarmd.cli.params import agent_option, list_options, narrowed, read_text, split_agent, usage
+from swarmd.cli.params import Number, agent_option, list_options, narrowed, read_text, split_agent, usage
 from swarmd.core.acts import ACTS
 from swarmd.errors import BadInput, NotFound
 
 FIRST_FILE = "MEMORY.md"
-_REVISION = click.IntRange(1, 2**62 - 1)
+_REVISION = Number("revision", 2**62 - 1, "`swarmd memory history` lists them")
 
-_FILES = output.columns_of("file=path ~rev bytes ~at ~by first_line")
+
+def _file(document: Mapping[str, Any]) -> Any:
+    """The name of a file: a session's own copy calls it `file`."""
+    return document.get("path") or document.get("file")
+
+
+_FILES = output.columns_of("file=path ~rev bytes ~at ~by first_line", path=_file)
 _HISTORY = output.columns_of("rev ~file at bytes by ~note")
 _BLAME = output.columns_of("line ~rev by ~at text")
 _CONFLICTS = output.columns_of("id file=path ~line ours theirs ~at")
@@ -219,8 +225,14 @@ def _revision(word: str) -> int:
 
 
 def _written(document: Mapping[str, Any]) -> None:
-    name = f"{output.shown('', document.get('agent'))} {output.shown('', document.get('path'))}"
-    output.done(f"{name}: revision {document.get('rev')}, {document.get('bytes')} bytes", document)
+    """In a session it is the copy that was written: that has no revision yet, and is saved with all the rest."""
+    parts = [output.shown("", part) for part in (document.get("agent"), _file(document)) if part]
+    revision = f"revision {document['rev']}, " if document.get("rev") is not None else ""
+    is_copy = not revision
+    output.done(
+        f"{' '.join(parts)}: {revision}{document.get('bytes')} bytes",
+        {**document, "staged": document.get("staged") or is_copy},
+    )
     if document.get("conflicts"):
         output.note(
             f"{document['conflicts']} of the lines met others at the same place: `swarmd memory conflicts`"

@@ -17,10 +17,17 @@ TIMES = frozenset({
 })  # fmt: skip
 """The fields of documents that hold an instant, and are shown by the clock on the wall."""
 
+TEXTS = frozenset({
+    "description", "first_line", "note", "ours", "reason", "text", "theirs", "value",
+})  # fmt: skip
+"""The fields that hold a text of any length: a table may cut them, and nothing else."""
+
 NOTHING = "-"
+EMPTY = '""'
 _GAP = 2
-_LEAST = 6
+_LEAST = 16
 _PAD = 120
+_BLOCK_TEXT = 400
 
 
 def line(text: str = "") -> None:
@@ -137,15 +144,23 @@ def columns_of(table: str, **cells: Callable[[Mapping[str, Any]], Any]) -> tuple
     return tuple(made)
 
 
-def table(rows: Sequence[Mapping[str, Any]], shape: Sequence[Column]) -> None:
-    """The rows under their titles, aligned: cut to the width of a terminal, whole when piped."""
+def table(rows: Sequence[Mapping[str, Any]], shape: Sequence[Column], *, whole: bool = False) -> None:
+    """The rows under their titles, aligned and whole when piped. On a terminal texts are cut to its width, and where
+    that is not enough each row becomes a block, one field a line: what a person copies or waits for is never cut.
+    With `whole` the last column's texts go on below instead of being cut.
+    """
     limit = columns()
-    shape = _that_fit(shape, limit)
     cells = [[column.title for column in shape], *([column.text(row) for column in shape] for row in rows)]
     widths = [max(width(row[at]) for row in cells) for at in range(len(shape))]
-    _shrink(widths, limit)
+    kept = _that_fit(shape, widths, limit)
+    if limit is not None and not kept:
+        _blocks(shape, cells[1:], limit)
+        return
     for row in cells:
-        line((" " * _GAP).join(_padded(row, widths, limit)).rstrip())
+        *others, last = [row[at] for at in kept]
+        first, *rest = wrapped(last, widths[kept[-1]]) if whole and limit is not None else [last]
+        for parts in ([*others, first], *([*([""] * len(others)), part] for part in rest)):
+            line((" " * _GAP).join(_padded(parts, [widths[at] for at in kept], limit)).rstrip())
 
 
 def _padded(row: Sequence[str], widths: Sequence[int], limit: int | None) -> list[str]:
@@ -155,31 +170,83 @@ def _padded(row: Sequence[str], widths: Sequence[int], limit: int | None) -> lis
     return [cell + " " * (min(room, _PAD) - width(cell)) for cell, room in zip(row, widths, strict=True)]
 
 
-def _that_fit(shape: Sequence[Column], limit: int | None) -> list[Column]:
-    kept = list(shape)
-    for column in reversed(shape):
-        if limit is None or len(kept) * (_LEAST + _GAP) - _GAP <= limit - 2 * _LEAST:
-            break
-        if column.extra:
-            kept.remove(column)
-    return kept
-
-
-def _shrink(widths: list[int], limit: int | None) -> None:
-    """Take from the widest column until all fit."""
+def _that_fit(shape: Sequence[Column], widths: list[int], limit: int | None) -> list[int]:
+    """Which columns there is room for, extra ones being dropped first, with `widths` to match; none: all too narrow."""
+    kept = list(range(len(shape)))
     if limit is None:
-        return
-    room = limit - _GAP * (len(widths) - 1)
-    widths[:] = [min(one, limit) for one in widths]
-    while sum(widths) > room and max(widths) > 1:
-        widths[widths.index(max(widths))] -= 1
+        return kept
+    for at in (None, *reversed(range(len(shape)))):
+        if at is not None and not shape[at].extra:
+            continue
+        kept = [one for one in kept if one != at]
+        least = [min(widths[one], _LEAST) if shape[one].field in TEXTS else widths[one] for one in kept]
+        if sum(least) + _GAP * (len(kept) - 1) <= limit:
+            _shrink(shape, widths, kept, limit - _GAP * (len(kept) - 1))
+            return kept
+    return []
 
 
-def listing(document: Mapping[str, Any], shape: Sequence[Column], empty: str) -> None:
+def _shrink(shape: Sequence[Column], widths: list[int], kept: list[int], room: int) -> None:
+    """Take from the widest text until all fit."""
+    texts = [at for at in kept if shape[at].field in TEXTS]
+    for at in texts:
+        widths[at] = min(widths[at], room)
+    over = sum(widths[at] for at in kept) - room
+    while over > 0:
+        widest = max(texts, key=lambda at: widths[at])
+        others = [widths[at] for at in texts if at != widest]
+        taken = max(1, min(over, widths[widest] - max([_LEAST, *others])))
+        widths[widest] -= taken
+        over -= taken
+
+
+def _blocks(shape: Sequence[Column], rows: Sequence[Sequence[str]], limit: int) -> None:
+    """Each row as a block, one field a line; what is longer goes on below, and nothing but a long text is cut."""
+    label = max(width(column.title) for column in shape) + _GAP
+    for number, row in enumerate(rows):
+        if number:
+            line()
+        for column, cell in zip(shape, row, strict=True):
+            if cell == NOTHING and column.field != "value":
+                continue
+            text = shortened(cell, _BLOCK_TEXT) if column.field in TEXTS else cell
+            first, *rest = wrapped(text, limit - label)
+            line(fit(column.title, label) + first)
+            for part in rest:
+                line(" " * label + part)
+
+
+def wrapped(text: str, room: int) -> list[str]:
+    """The text in lines of at most so many columns, broken at spaces where there are any."""
+    lines, current = [], ""
+    for word in text.split(" "):
+        longer = f"{current} {word}" if current else word
+        if width(longer) <= room:
+            current = longer
+            continue
+        if current:
+            lines.append(current)
+        while width(word) > room:
+            head = _head(word, room)
+            lines.append(head)
+            word = word[len(head) :]  # noqa: PLW2901 - what is left of it
+        current = word
+    return [*lines, current]
+
+
+def _head(word: str, room: int) -> str:
+    """As much of the word as has room, one character at least."""
+    end = 1
+    while end < len(word) and width(word[: end + 1]) <= room:
+        end += 1
+    return word[:end]
+
+
+def listing(document: Mapping[str, Any], shape: Sequence[Column], empty: str, *, whole: bool = False) -> None:
     """A list document as a table; with nothing in it `empty` is said on standard error, so that pipes stay empty."""
     rows = document.get("items") or []
     if rows:
-        table(rows, shape)
+        table(rows, shape, whole=whole)
     else:
         note(empty)
     more(document)
@@ -188,7 +255,8 @@ def listing(document: Mapping[str, Any], shape: Sequence[Column], empty: str) ->
 def more(document: Mapping[str, Any]) -> None:
     """Say that a list goes on."""
     if document.get("next") is not None:
-        note("there is more: ask for it with a larger -n, or narrow it with --since and --until")
+        until = shown("", document["next"])
+        note(f"there is more: --until {until} shows what lies before, a larger -n takes more at once")
 
 
 def facts(document: Mapping[str, Any], *, without: Iterable[str] = (), indent: str = "") -> None:

@@ -83,8 +83,31 @@ class AgentName(click.ParamType[str]):
 
 
 AGENT = AgentName()
-HANDOFF = click.IntRange(1, 2**62 - 1)
-COUNT = click.IntRange(1, 100_000)
+
+
+class Number(click.IntRange):
+    """A whole number from 1 on, refused with what it should name and where such numbers are to be found."""
+
+    def __init__(self, noun: str, most: int, hint: str = "") -> None:
+        """`noun` as `handoff`; `hint` says where to find one."""
+        super().__init__(1, most)
+        self.noun = noun
+        self.hint = hint
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it."""
+        text = str(value)
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+        if not 1 <= number <= (self.max or 0):
+            bound = f" to {self.max}" if self.max is not None and self.max <= 1_000_000 else ""
+            wanted = f"a whole number from 1{bound or ' on'} is expected"
+            hint = f", {self.hint}" if self.hint else ""
+            self.fail(f"{text[:40]!r} is no {self.noun}: {wanted}{hint}", param, ctx)
+        return number
+
+
+HANDOFF = Number("handoff", 2**62 - 1, "`swarmd handoff list` shows them")
+COUNT = Number("count", 100_000)
 
 
 class Moment(click.ParamType[str]):

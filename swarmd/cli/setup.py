@@ -9,7 +9,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.errors import Failed
+from swarmd.errors import Failed, StoreUnusable
 
 STATE_FOLDER = ".swarmd"
 _STATE_MODE = 0o700
@@ -28,6 +28,7 @@ def init(invocation: Invocation, folder: str) -> None:
 
     base = Path(folder)
     agents, state = base / "agents.d", base / STATE_FOLDER
+    _refuse_damage(state)
     try:
         base.mkdir(parents=True, exist_ok=True)
         has_agents = agents.is_dir() and any(agents.iterdir())
@@ -36,6 +37,7 @@ def init(invocation: Invocation, folder: str) -> None:
         state.mkdir(mode=_STATE_MODE, exist_ok=True)
     except OSError as error:
         raise Failed(f"{error.filename or folder}: {error.strerror or error}") from error
+    invocation.has_acted = True
     for path in written:
         output.line(f"made {output.shown('', str(path))}")
     if has_agents:
@@ -47,6 +49,18 @@ def init(invocation: Invocation, folder: str) -> None:
     )
     enter = "" if folder == "." else f"cd {output.shown('', folder)}, then "
     output.line(f"next: {enter}swarmd check, swarmd agent tree, swarmd serve")
+
+
+def _refuse_damage(state: Path) -> None:
+    """Raises StoreUnusable where a state has lost its database: nothing that is begun there could run."""
+    from swarmd.store.opening import DATABASE, STATE_SIGNS
+
+    database = state / DATABASE
+    if not database.exists() and any((state / sign).exists() for sign in (*STATE_SIGNS, f"{DATABASE}-wal")):
+        raise StoreUnusable(
+            f"{database} is missing beside other state; put it back, or restore a backup into an empty state folder "
+            "with swarmd --state DIR restore FILE"
+        )
 
 
 @click.command(cls=Command)

@@ -39,7 +39,7 @@ def _print_verify(document: Mapping[str, Any]) -> None:
 def doctor(invocation: Invocation, agent: str | None) -> int:
     """Look for what is wrong with this installation, or with what an agent needs. Exit 1 where anything is."""
     document = invocation.call("doctor", agent=agent)
-    invocation.show(document, lambda found: output.listing(found, _DOCTOR, "nothing was checked"))
+    invocation.show(document, lambda found: output.listing(found, _DOCTOR, "nothing was checked", whole=True))
     return int(any(item.get("ok") is False for item in document["items"]))
 
 
@@ -52,6 +52,7 @@ def backup(invocation: Invocation, file: str) -> None:
     from swarmd.service import backup as archive
 
     document = archive.backup(invocation.places(), Path(file).absolute())
+    invocation.has_acted = True
     invocation.show(document, output.facts)
 
 
@@ -65,5 +66,6 @@ def restore(invocation: Invocation, file: str) -> None:
 
     places = invocation.places()
     document = archive.restore(places, Path(file).absolute())
+    invocation.has_acted = True
     note_where(places)
     invocation.show(document, output.facts)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarmd.config.complaints import complaints, nul_complaints
+from swarmd.config.complaints import complaints, with_nul
 from swarmd.config.document import Document
 from swarmd.config.fields import zone_problem
 from swarmd.config.kinds import Kinds
 from swarmd.config.merge import merged, normal
 from swarmd.config.model import AgentFile, LimitsTable
-from swarmd.config.problems import Complaint, Problem
+from swarmd.config.problems import Complaint, Path, Problem, shown
 from swarmd.config.runner_table import check_runner, measure_complaints
 from swarmd.config.scan import FolderState, Scan, ScannedFile
 from swarmd.config.settings import Defaults, Settings, prompt_text
@@ -48,6 +48,8 @@ class FileCheck:
     agent: Agent | None
     parent: str | None = None
     """The parent that it names, also where the file has errors."""
+    reads: tuple[str, ...] = ()
+    """Whose memory it may read, also where the file has errors; what is no name is left empty."""
     problems: tuple[Problem, ...] = ()
 
     def located(self, complaint: Complaint) -> Problem:
@@ -135,31 +137,42 @@ def check_file(file: ScannedFile, defaults: Defaults | None, rules: Rules) -> Fi
     if raw.get("parent") == file.name and "parent" not in document.data:
         del raw["parent"]  # a parent for all by [defaults] is not its own
     model, found = complaints(AgentFile, raw)
-    found += nul_complaints(raw)
     kind, options, runner_found = check_runner(raw.get("runner", {}), rules.kinds, partial=defaults is None)
     found += runner_found if "runner" in raw else []
     found += measure_complaints(raw.get("limits"), kind, rules.kinds)
     found += _missing(raw) if defaults is not None else []
     own_prompt = "system_prompt_file" in document.data
-    prompt, complaint = prompt_text(file.prompt) if own_prompt else (laid_over.prompt, None)
+    prompt, complaint = laid_over.prompt, None
+    if own_prompt:
+        prompt, complaint = prompt_text(file.prompt, document.data["system_prompt_file"])
     found += [complaint] if complaint is not None else []
-    if model is not None:
-        found += _spanning(model, rules)
-    problems = tuple(sorted((_located(one, document, laid_over) for one in found), key=_order))
+    found += _spanning(model, rules) if model is not None else []
+    found = with_nul(found, raw)
+    problems = tuple(sorted((located(one, document, laid_over) for one in found), key=_order))
     agent = None
     if defaults is not None and not any(problem.is_error for problem in problems):
         agent = _agent(file.name, folder, model, prompt, (kind, options), rules)
-    parent = raw.get("parent")
     return FileCheck(
         name=file.name,
         document=document,
         agent=agent,
-        parent=parent if isinstance(parent, str) and agent_name_problem(parent) is None else None,
+        parent=_name(raw.get("parent")) or None,
+        reads=_reads(raw),
         problems=problems,
     )
 
 
-def _located(complaint: Complaint, document: Document, defaults: Defaults) -> Problem:
+def _name(value: object) -> str:
+    return value if isinstance(value, str) and agent_name_problem(value) is None else ""
+
+
+def _reads(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    memory = raw.get("memory")
+    names = memory.get("reads") if isinstance(memory, Mapping) else None
+    return tuple(_name(name) for name in names) if isinstance(names, list) else ()
+
+
+def located(complaint: Complaint, document: Document, defaults: Defaults) -> Problem:
     """In the agent's file, unless only [defaults] holds what is wrong."""
     in_defaults = ("defaults", *complaint.path)
     if defaults.document.has(in_defaults) - 1 > document.has(complaint.path):
@@ -216,15 +229,19 @@ def _spanning(model: AgentFile, rules: Rules) -> list[Complaint]:
             text = _never_in_zone(schedule.cron, zone)
             found += [Complaint(path=("schedule", "cron"), text=text)] if text is not None else []
     for index, path in enumerate(model.sandbox.write):
-        found += [
-            Complaint(path=("sandbox", "write", index), text=text) for text in rules.write_problems([path])
-        ]
+        found += _closed(("sandbox", "write", index), path, rules)
     if model.sandbox.home != "private":
-        found += [
-            Complaint(path=("sandbox", "home"), text=text)
-            for text in rules.write_problems([model.sandbox.home])
-        ]
+        found += _closed(("sandbox", "home"), model.sandbox.home, rules)
     return found
+
+
+def _closed(place: Path, path: str, rules: Rules) -> list[Complaint]:
+    """What is wrong with a place to write that no session may have."""
+    expected = "a place that has nothing to do with agent files, state and runtime"
+    return [
+        Complaint(path=place, text=text, found=shown(path), expected=expected)
+        for text in rules.write_problems([path])
+    ]
 
 
 def _no_moment(at: str, zone: str) -> str | None:

@@ -166,6 +166,13 @@ def nul_complaints(data: Mapping[str, Any]) -> list[Complaint]:
     return found
 
 
+def with_nul(found: Iterable[Complaint], data: Mapping[str, Any]) -> list[Complaint]:
+    """These complaints and those about NUL characters, which are told once, whoever else has met them."""
+    told = nul_complaints(data)
+    places = {complaint.path for complaint in told}
+    return [*(complaint for complaint in found if complaint.path not in places), *told]
+
+
 def number_complaints(data: Mapping[str, Any], under: Path) -> list[Complaint]:
     """Numbers that JSON cannot carry, for tables whose fields are not ours to bound."""
     expected = "a number of at most 64 bits"

@@ -152,7 +152,8 @@ def _problems(checked: Checked, arrangement: Arrangement) -> tuple[Problem, ...]
         complaint = arrangement.complaints.get(name)
         if complaint is not None:
             found.append(file.located(complaint))
-        found += _unknown_parent(file, known) if file.agent is None else _unknown_reads(file, known)
+        found += _unknown_parent(file, known) if file.agent is None else []
+        found += _unknown_reads(file, known)
     return tuple(found)
 
 
@@ -165,8 +166,6 @@ def _unknown_parent(file: FileCheck, known: frozenset[str]) -> list[Problem]:
 
 
 def _unknown_reads(file: FileCheck, known: frozenset[str]) -> list[Problem]:
-    if file.agent is None:
-        return []
     return [
         file.located(
             Complaint(
@@ -176,6 +175,6 @@ def _unknown_reads(file: FileCheck, known: frozenset[str]) -> list[Problem]:
                 severity="warning",
             )
         )
-        for index, name in enumerate(file.agent.memory.reads)
-        if name not in known
+        for index, name in enumerate(file.reads)
+        if name and name not in known
     ]

@@ -131,7 +131,9 @@ class AuthorityTable(Table):
 class SuccessTable(Table):
     """What must hold before a session's commit; else its outcome is failed."""
 
-    keys_changed: list[KeyName] = Field(default=[], description="Keys that the session must have changed")
+    keys_changed: list[KeyName] = Field(
+        default=[], description="Keys that must have got another value by the session"
+    )
     command: list[Text] = Field(default=[], description="A program and its arguments that must exit with 0")
 
 

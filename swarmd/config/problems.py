@@ -16,6 +16,8 @@ Path = tuple[str | int, ...]
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _SHOWN_CHARACTERS = 60
 _SHOWN_BITS = 128
+_LIKENESS = 0.65
+"""Two thirds, as `bob` and `bab` have; less than that would suggest `good` for `nobody`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str | None:
     """The nearest of `known` as a hint, or None where nothing is near."""
     if not isinstance(word, str):
         return None
-    near = difflib.get_close_matches(word[:100].lower(), sorted(known), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word[:100].lower(), sorted(known), n=1, cutoff=_LIKENESS)
     return f"did you mean {near[0]!r}?" if near else None
 
 

@@ -15,14 +15,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from swarmd.config.complaints import complaints, nul_complaints
+from swarmd.config.complaints import complaints, with_nul
 from swarmd.config.document import Document, Undecodable, read_document, text_of
 from swarmd.config.fields import DAY, Seconds
 from swarmd.config.files import FileRead, Guard, read_file
 from swarmd.config.kinds import Kinds
 from swarmd.config.merge import normal
 from swarmd.config.model import AgentFile, Table
-from swarmd.config.problems import Complaint, Problem, printable
+from swarmd.config.problems import Complaint, Problem, printable, shown
 from swarmd.config.runner_table import check_runner
 
 Reloading = Literal["auto", "manual"]
@@ -129,14 +129,14 @@ def _settings(
     if document.problem is not None:
         return (document.problem,)
     model, found = complaints(SettingsFile, document.data)
-    found += nul_complaints(document.data)
     raw = document.data.get("defaults", {})
     prompt: str | None = None
     if isinstance(raw, dict):
         raw = normal(raw, str(folder))
         found += _defaults_complaints(raw, kinds)
-        prompt, complaint = prompt_text(prompt_read)
+        prompt, complaint = prompt_text(prompt_read, raw.get("system_prompt_file"))
         found += [_under_defaults(complaint)] if complaint is not None else []
+    found = with_nul(found, document.data)
     if found:
         return tuple(sorted((document.located(one) for one in found), key=lambda problem: problem.line or 0))
     daemon = model.daemon
@@ -150,13 +150,13 @@ def _settings(
     )
 
 
-def prompt_text(read: FileRead | None) -> tuple[str | None, Complaint | None]:
-    """The text of a prompt file, or the complaint about it; neither where none is named."""
+def prompt_text(read: FileRead | None, written: object) -> tuple[str | None, Complaint | None]:
+    """The text of a prompt file, or the complaint about it (`written` is how it is named); neither where none is."""
     if read is None:
         return None, None
     text = text_of(read)
     path = ("system_prompt_file",)
-    shown_path = repr(read.path.name)
+    shown_path = shown(written)
     if isinstance(text, Undecodable):
         line = f" on line {text.line}" if text.line is not None else ""
         return None, Complaint(path=path, text=f"{shown_path} {text.reason}{line}", found=shown_path)

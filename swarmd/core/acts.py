@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from swarmd.errors import NotFound, Refused
+
 ArgKind = Literal["text", "int", "time", "priority", "agent"]
 
 
@@ -42,6 +44,14 @@ _FILE = Arg(name="file", help="the file's path in the memory folder, as MEMORY.m
 
 def _text(required: bool, help: str, name: str = "text") -> Arg:
     return Arg(name=name, required=required, help=help)
+
+
+class OperatorsAct(Refused):
+    """An act that only operators have, asked for by somebody else."""
+
+
+class UnknownCall(NotFound):
+    """No act and no read has this name."""
 
 
 ACTS: Mapping[str, Act] = {

@@ -101,7 +101,7 @@ def _set_key(actor: Actor, change: SetKey, world: World, asked: bool) -> Verdict
     if problem is not None:
         return refused(problem)
     if change.agent not in world.tree and actor.agent is None:
-        return refused(f"no agent is named {change.agent!r}", "not_found")
+        return refused(names.unknown_agent(change.agent), "not_found")
     current = world.key(change.agent, change.key)
     if overtaken := _key_overtaken(actor, current, change.seen, world):
         return _superseded(overtaken)
@@ -145,7 +145,7 @@ def _key_overtaken(actor: Actor, current: Key | None, seen: int | None, world: W
 
 def _send(actor: Actor, change: SendHandoff, world: World, asked: bool) -> Verdict:
     if change.to not in world.tree:
-        return refused(f"no agent is named {change.to!r}", "not_found")
+        return refused(names.unknown_agent(change.to), "not_found")
     if problem := names.text_problem("a handoff", change.text, names.HANDOFF_BYTES):
         return refused(problem, "refused" if change.text.strip() else "bad_input")
     if change.expires is not None and change.expires <= world.now:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from swarmd.core.changes import AppendMemory, WriteMemory
 from swarmd.core.memory import FOLDER_BYTES, appended, file_limit, path_problem, tree_problems
 from swarmd.core.merge import merge
+from swarmd.core.names import unknown_agent
 from swarmd.core.staging import Conflict, MemoryWritten, Verdict
 from swarmd.core.world import Actor, Document, World
 
@@ -62,7 +63,7 @@ def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
 
 def _problem(actor: Actor, agent: str, path: str, head: Document | None, world: World) -> Verdict | None:
     if actor.agent is None and agent not in world.tree:
-        return Verdict(decision="refused", reason=f"no agent is named {agent!r}", kind="not_found")
+        return Verdict(decision="refused", reason=unknown_agent(agent), kind="not_found")
     if problem := path_problem(path):
         return Verdict(decision="refused", reason=problem)
     if head is None:

@@ -26,6 +26,10 @@ def path_problem(path: str) -> str | None:
         problem = _part_problem(part)
         if problem is not None:
             return f"{_shown(path)}: {problem}"
+    if path != FIRST_FILE and _folded(parts[0]) == _folded(FIRST_FILE):
+        return (
+            f"{_shown(path)}: {FIRST_FILE} is always a file of this very name, and nothing else may have it"
+        )
     return None
 
 

@@ -48,3 +48,8 @@ def text_problem(what: str, text: str, limit: int, *, may_be_empty: bool = False
     if size > limit:
         return f"{what} may have {limit} bytes; this one has {size}"
     return None
+
+
+def unknown_agent(name: str) -> str:
+    """The sentence for a name that no agent in force has, with what to do next."""
+    return f"no agent is named {name!r}; swarmd agent list shows all, and swarmd reload takes up new files"

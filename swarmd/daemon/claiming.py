@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.slots import ClockJump
 from swarmd.daemon.clock import Heartbeat
+from swarmd.daemon.ground import AGAIN_SECONDS, past
 from swarmd.daemon.logs import about, log
 from swarmd.daemon.runs import waiting
 from swarmd.daemon.slotting import Book, Decided, Look, decide
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 CLOCK_JUMP = "clock-jump"
 CLOCK_BEHIND = "clock-behind"
 BEHIND_SECONDS = 60.0
-AGAIN_SECONDS = 5.0
 MANY = 200
 """So many agents are judged off the loop."""
 
@@ -38,6 +38,8 @@ class Claiming:
         self._claimed: list[int] = []
         """Queued by a claim, and not handed to the starter yet."""
         self._again_at: float | None = None
+        self._held_up: str | None = None
+        """Why the last claim was not written."""
         self._fired: set[str] = set()
         self._fired_meanwhile = False
         self._behind: bool | None = None
@@ -75,7 +77,7 @@ class Claiming:
     async def claim(self, names: Iterable[str] | None = None) -> None:
         """Settle all slots up to now of these agents, or of all."""
         async with self._lock:
-            if await self._look():
+            if await self._look() or self._again_at is not None:
                 names = None
             if self.heartbeat.holds:
                 return
@@ -83,10 +85,10 @@ class Claiming:
                 decided = await self._settle(names)
             except BaseException as error:
                 if isinstance(error, Exception):
-                    self.heartbeat.missed_because = str(error)
+                    self.heartbeat.missed_because = self._held_up = past(str(error))
                     self._again_at = self._daemon.clock.monotonic() + AGAIN_SECONDS
                 raise
-            self._again_at = None
+            self._again_at = self._held_up = None
             if names is None:
                 self.heartbeat.settled()
         for id in decided.cancel:
@@ -122,7 +124,7 @@ class Claiming:
         handled = {name: from_text(text) for name, text in queries.handled_until(reader, due).items()}
         look = Look(now=daemon.clock.now(), grace_seconds=self.heartbeat.grace_seconds,
                     missed_because=self.heartbeat.missed_because, handled=handled, pauses=queries.pauses(reader),
-                    busy=daemon.starter.busy)  # fmt: skip
+                    busy=daemon.starter.busy, held_up=self._held_up)  # fmt: skip
         return decide(trees.tree_of(reader), due, self.book, look)
 
     async def _hand_on(self) -> None:
@@ -145,8 +147,9 @@ class Claiming:
     def _tell(self, decided: Decided) -> None:
         for claim in decided.claims:
             if claim.decision != "started":
-                log.info("slot %s %s: %s", to_text(claim.slot), claim.decision, claim.reason,
-                         extra=about(claim.agent))  # fmt: skip
+                # Some reasons begin with the decision.
+                log.info("slot %s %s: %s", to_text(claim.slot), claim.decision,
+                         claim.reason.removeprefix(f"{claim.decision}: "), extra=about(claim.agent))  # fmt: skip
 
     # -- clocks ---------------------------------------------------------------------------------------------
 

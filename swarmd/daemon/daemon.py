@@ -11,8 +11,9 @@ from typing import Any
 
 from swarmd.core.instants import from_text
 from swarmd.core.wire import Runner
-from swarmd.daemon import logs, upkeep
+from swarmd.daemon import logs, restart, upkeep
 from swarmd.daemon.claiming import Claiming
+from swarmd.daemon.ground import Ground
 from swarmd.daemon.logs import log
 from swarmd.daemon.notify import Notifier
 from swarmd.daemon.numbers import Numbers
@@ -36,7 +37,7 @@ from swarmd.session.recovery import recover
 from swarmd.session.tokens import TokenCounter
 from swarmd.store import audit, opening, queries, trees
 from swarmd.store.connections import StoreError
-from swarmd.store.database import OutcomeUnknown
+from swarmd.store.database import OutcomeUnknown, StoreGone
 from swarmd.store.store import Store, open_store
 
 TICK_SECONDS = 1.0
@@ -105,6 +106,7 @@ class Daemon:
         self.starter = Starter(self.runs.run, self.clock.now, may_start=self.runs.may_start, drop=self.runs.drop,
                                ended=self.runs.ended)  # fmt: skip
         self.claiming = Claiming(self)
+        self.ground = Ground(self)
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
         self.control = LoopControl(self)
         self.service = Service(self.store, self.places, self.control, self.clock.now, self._facts)
@@ -131,13 +133,24 @@ class Daemon:
         )  # fmt: skip
         await self.operators.open()
         if self.scheduling:
-            for row in queries.live(self.reader):
-                self.runs.add(row)
+            await self._queue_what_waited()
             self._put(await asyncio.to_thread(self._book))
             self.scheduler.start()
             await self.attempt("claiming slots", self.claim())
             await self.attempt("looking at the clock", self.claiming.watch_behind())
         self.starter.pump()
+
+    async def _queue_what_waited(self) -> None:
+        rows = queries.live(self.reader)
+        late = restart.late_ones(
+            rows, trees.tree_of(self.reader), queries.handled_until(self.reader), self.clock.now()
+        )
+        if late:
+            await self.store.writer.run(lambda connection: restart.settle(connection, late, self.clock.now()))
+            restart.tell(late)
+            rows = queries.live(self.reader)
+        for row in rows:
+            self.runs.add(row)
 
     async def stop(self, drain_seconds: float) -> None:
         """Start nothing new, let sessions end, cancel the rest, close."""
@@ -154,7 +167,9 @@ class Daemon:
                 "sessions %s would not end: the next start will find them lost",
                 ", ".join(map(str, self.left)),
             )
-        await self.end_waiting()
+        left = await self.end_waiting()
+        if left:
+            log.info("%d sessions still wait: the next start decides what becomes of them", left)
         self.control.give_up()
         await self.operators.close()
         self.executor.shutdown(wait=False, cancel_futures=True)
@@ -164,11 +179,15 @@ class Daemon:
         feeding.cancel()
         await asyncio.to_thread(self.close)
 
-    async def end_waiting(self) -> None:
-        """What somebody waits for, and what could not wait for the next start, ends now; the rest is started then."""
+    async def end_waiting(self) -> int:
+        """What somebody waits for, and what could not wait for the next start, ends now; how many sessions are left."""
+        left = 0
         for order in self.starter.take_all():
             if order.trigger == "manual" or order.mode != "commit":
                 await self.runs.drop(order, STOPPED)
+            else:
+                left += 1
+        return left
 
     async def _feed_watchdog(self) -> None:
         while True:
@@ -178,7 +197,8 @@ class Daemon:
     def close(self) -> None:
         """Give the state back."""
         try:
-            self.store.folders.checkpoint()
+            if not isinstance(self.failed, StoreGone):
+                self.store.folders.checkpoint()
         except (SwarmdError, StoreError, OSError) as error:
             log.warning("memory files were not made durable, which the next start does: %s", error)
         finally:
@@ -191,7 +211,10 @@ class Daemon:
         await self.claiming.claim(names)
 
     async def tick(self) -> None:
-        """Once a second: compare the clocks, claim and start what became ready, tell systemd that all is well."""
+        """Once a second: look at store and clocks, claim and start what became ready, tell systemd that all is well."""
+        if not self.ground.holds():
+            return
+        self.ground.look()
         if self.scheduling:
             await self.attempt("claiming slots", self.claiming.tick())
         self.starter.pump()
@@ -276,11 +299,14 @@ class Daemon:
 
     def _facts(self) -> Mapping[str, Any]:
         return {"pid": os.getpid(), "started": self.started.isoformat(), "running": len(self.starter.running),
-                "waiting": self.starter.waiting, "holding": self.starter.holding}  # fmt: skip
+                "waiting": self.starter.waiting, "holding": self.starter.holding,
+                "problem": self.store.writer.trouble}  # fmt: skip
 
     def fail(self, error: BaseException) -> None:
         """Something that only a restart can answer: stop at once, with failure."""
-        self.failed = self.failed or error
+        if self.failed is None:
+            self.failed = error
+            log.error("stops at once: %s", error)
         self.starter.close(str(error))
         self.done.set()
 
@@ -296,7 +322,8 @@ class Daemon:
         except (SwarmdError, StoreError, OSError) as error:
             self._tell_failure(what, str(error))
             return False
-        if self._failing.pop(what, None) is not None:
+        # What had nothing to write says nothing of a store that takes nothing.
+        if self.store.writer.trouble is None and self._failing.pop(what, None) is not None:
             log.info("%s succeeds again", what)
         return True
 

@@ -12,6 +12,7 @@ from swarmd.daemon.clock import RealClock
 from swarmd.daemon.daemon import Daemon
 from swarmd.daemon.notify import Notifier
 from swarmd.daemon.process import be_subreaper
+from swarmd.errors import StoreUnusable
 from swarmd.places import Places
 from swarmd.service.caller import this_operator
 
@@ -45,7 +46,10 @@ async def _run_local(daemon: Daemon, args: Mapping[str, Any], as_agent: str | No
         await asyncio.wait({call, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not call.done():
             await daemon.starter.cancel_all("interrupted")
-        return await call
+        document = await call
     finally:
         stopping.cancel()
         await daemon.stop(0.0)
+    if daemon.failed is not None:
+        raise StoreUnusable(str(daemon.failed))
+    return document

@@ -102,7 +102,8 @@ async def _serve(daemon: Daemon, notifier: Notifier, wishes: Wishes) -> None:
         await daemon.done.wait()
         for watch in watches:
             await watch.stop()
-        log.info("stopping: sessions may end for %g s", daemon.loader.settings.drain_timeout_seconds)
+        if daemon.failed is None:
+            log.info("stopping: sessions may end for %g s", daemon.loader.settings.drain_timeout_seconds)
         await _stop(daemon, hurry)
     else:
         daemon.close()

@@ -109,6 +109,8 @@ class Look:
     handled: Mapping[str, datetime]
     pauses: Mapping[str, queries.Row]
     busy: Callable[[str], Busy]
+    held_up: str | None = None
+    """Why the last look could not be written down."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,7 +145,7 @@ def decide(tree: Tree, names: Iterable[str], book: Book, look: Look) -> Decided:
         rows = judged[alike].rows
         decided.handled[name] = max([handled, *(row.last for row in rows)])
         if rows:
-            _claims(agent, rows, look.busy(name), decided)
+            _claims(agent, rows, look, decided)
     return decided
 
 
@@ -159,13 +161,18 @@ def _blocked(agent: Agent, tree: Tree, pauses: Mapping[str, queries.Row]) -> str
     return None
 
 
-def _claims(agent: Agent, rows: Iterable[SlotDecision], busy: Busy, decided: Decided) -> None:
+def _claims(agent: Agent, rows: Iterable[SlotDecision], look: Look, decided: Decided) -> None:
+    busy = look.busy(agent.name)
     waiting = busy.waiting
     started = busy.running
     for row in rows:
         if row.decision != "started" or row.trigger == "catch_up":
             # Caught-up slots wait for one another: each is a session of its own, one after the other.
-            decided.claims.append(_claim(agent, row, row.decision, row.reason))
+            held_up = (
+                look.held_up is not None and look.held_up not in row.reason and row.decision == "coalesced"
+            )
+            reason = f"{look.held_up}; {row.reason}" if held_up else row.reason
+            decided.claims.append(_claim(agent, row, row.decision, reason))
             continue
         verdict = overlapping(agent.when.overlap, started, queued=waiting)
         reason = verdict.reason if verdict.action != "start" else row.reason

@@ -61,6 +61,8 @@ class Starter:
         self.cap = 1
         self.holding: str | None = None
         """Why nothing starts at present, or None."""
+        self.stuck: Callable[[], str | None] = lambda: None
+        """Asked why no start could be written down at present."""
         self.running: dict[int, Running] = {}
         self._stopping: str | None = None
         self._ready: dict[int, Order] = {}
@@ -125,7 +127,7 @@ class Starter:
         while self._delayed and self._delayed[0].not_before <= now:
             order = heapq.heappop(self._delayed).order
             self._ready[order.id] = order
-        if self.holding is not None or self._stopping is not None:
+        if self.holding is not None or self.stuck() is not None or self._stopping is not None:
             return
         while len(self.running) < self.cap:
             # Those before it wait for their own agent: they are few, or else each agent waits for itself.

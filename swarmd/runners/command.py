@@ -6,11 +6,11 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -30,6 +30,8 @@ from swarmd.runners.workspace import OutputLog, Workspace, clear, places, prepar
 kind = "command"
 measures: frozenset[str] = frozenset()
 CHECK_SECONDS = 60.0
+CANCELLED = "cancelled, and ended with all its processes"
+T = TypeVar("T")
 
 
 def _variable(name: str) -> str:
@@ -74,31 +76,51 @@ class Command:
 
     async def run(self, request: Request, desk: Desk) -> Result:
         """Run to the end or the deadline; on cancellation raise RunCancelled when every process is dead."""
-        options = Options.model_validate(dict(request.options))
-        host = self._host
-        where = places(host, str(request.session))
-        prompt = _prompt(request)
+        where = places(self._host, str(request.session))
+        steps = _Steps()
         try:
-            await asyncio.to_thread(
-                prepare,
-                host,
-                str(request.session),
-                prompt=prompt,
-                memory=request.memory,
-                read_only=request.read_only,
-            )
-            start = await asyncio.to_thread(_start, request, host, where, options, prompt)
-            async with _at_the_desk(request, desk, where):
-                ended, cancelled = await _run(start, request.timeout_seconds, where)
-            desk.event("ended", {"exit": ended.exit, "signal": ended.signal, "leftovers": ended.leftovers})
-            result = await asyncio.to_thread(_result, ended, start, request, where, cancelled)
+            result = await self._session(request, desk, where, steps)
         except (SwarmdError, OSError) as error:
-            return Result(outcome="failed", reason=_sentence(error))
+            result = Result(outcome="failed", reason=_sentence(error))
         finally:
-            await asyncio.to_thread(clear, where)
-        if cancelled:
-            raise RunCancelled(result)
+            await steps.through(asyncio.to_thread(clear, where))
+        if steps.cancelled:
+            raise RunCancelled(replace(result, outcome="cancelled", reason=CANCELLED))
         return result
+
+    async def _session(self, request: Request, desk: Desk, where: Workspace, steps: _Steps) -> Result:
+        options = Options.model_validate(dict(request.options))
+        prompt = _prompt(request)
+        await steps.through(asyncio.to_thread(
+            prepare, self._host, str(request.session), prompt=prompt, memory=request.memory,
+            read_only=request.read_only,
+        ))  # fmt: skip
+        start = await steps.through(asyncio.to_thread(_start, request, self._host, where, options, prompt))
+        if steps.cancelled:
+            raise asyncio.CancelledError
+        async with _at_the_desk(request, desk, where, steps):
+            ended, cancelled = await _run(start, request.timeout_seconds, where)
+            steps.cancelled |= cancelled
+        desk.event("ended", {"exit": ended.exit, "signal": ended.signal, "leftovers": ended.leftovers})
+        return await steps.through(asyncio.to_thread(_result, ended, start, request, where))
+
+
+class _Steps:
+    """Steps that are done to their end, whoever cancels the waiter: else what a session did would be lost with it."""
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        """Whether somebody did."""
+
+    async def through(self, step: Awaitable[T]) -> T:
+        """The step's value."""
+        task = asyncio.ensure_future(step)
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                self.cancelled = True
+        return task.result()
 
 
 def _sentence(error: SwarmdError | OSError) -> str:
@@ -114,7 +136,7 @@ def _prompt(request: Request) -> bytes:
 
 
 @asynccontextmanager
-async def _at_the_desk(request: Request, desk: Desk, where: Workspace) -> AsyncIterator[None]:
+async def _at_the_desk(request: Request, desk: Desk, where: Workspace, steps: _Steps) -> AsyncIterator[None]:
     memory = MemoryDesk(
         agent=request.agent, folder=where.memory, base=request.memory, read_only=request.read_only, desk=desk
     )
@@ -123,7 +145,7 @@ async def _at_the_desk(request: Request, desk: Desk, where: Workspace) -> AsyncI
     try:
         yield
     finally:
-        await socket.close()
+        await steps.through(socket.close())
 
 
 async def _run(start: Start, timeout_seconds: float, where: Workspace) -> tuple[Ended, bool]:
@@ -136,11 +158,9 @@ async def _run(start: Start, timeout_seconds: float, where: Workspace) -> tuple[
         log.close()
 
 
-def _result(ended: Ended, start: Start, request: Request, where: Workspace, cancelled: bool) -> Result:
+def _result(ended: Ended, start: Start, request: Request, where: Workspace) -> Result:
     memory, problems = read_memory(where.memory, request.memory, request.read_only)
     what, reason, status = outcome(ended, start, request.timeout_seconds)
-    if cancelled:
-        what, reason = "cancelled", "cancelled, and ended with all its processes"
     return Result(
         outcome=what,
         reason=reason,

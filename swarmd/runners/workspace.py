@@ -14,6 +14,8 @@ from swarmd.runners.memory_copy import materialize
 
 SOCKET_PATH_BYTES = 107
 LOG_BYTES = 10 * 1024 * 1024
+LOG_TAIL_BYTES = 1024 * 1024
+"""How much of it is kept for the end of what a session prints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,9 @@ def prepare(
             f"the runtime folder's path is too long for a socket ({where.socket}: more than {SOCKET_PATH_BYTES} "
             f"bytes); choose a shorter one with --runtime"
         )
+    state = os.path.dirname(host.sessions_dir)
+    if not os.path.isdir(state):
+        raise Failed(f"the state folder {state} is gone; put it back, and start the daemon again")
     clear(where)
     for folder in (where.folder, where.socket_folder):
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -149,30 +154,53 @@ def _quietly_rmdir(path: str, folder: int | None) -> None:
 
 
 class OutputLog:
-    """The live copy of what a session prints, for people who watch; it ends at a limit, the session goes on."""
+    """The live copy of what a session prints, for people who watch. Of more than it may have the beginning is written
+    as it comes, and the end when the session has ended; between them stands how much was left out.
+    """
 
-    def __init__(self, path: str, limit: int = LOG_BYTES) -> None:
+    def __init__(self, path: str, limit: int = LOG_BYTES, tail: int = LOG_TAIL_BYTES) -> None:
         self._fd: int | None = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
         )
-        self._left = limit - os.fstat(self._fd).st_size
-        self._limit = limit
+        self._left = limit - tail - os.fstat(self._fd).st_size
+        self._tail_bytes = tail
+        self._tail = bytearray()
+        self._dropped = 0
 
     def write(self, stream: str, chunk: bytes) -> None:
         """Append a masked chunk of standard output or error, in the order in which they came."""
         if self._fd is None:
             return
-        try:
-            os.write(self._fd, chunk[: max(self._left, 0)])
-            self._left -= len(chunk)
-            if self._left < 0:
-                os.write(self._fd, f"\n[the log ends here: it may have {self._limit} bytes]\n".encode())
-                self.close()
-        except OSError:
-            self.close()  # a full disk must not end the session: what it printed last is in its result too
+        written = 0
+        if self._left > 0:
+            written = self._append(chunk[: self._left])
+            # What a full disk does not take is the beginning's end: it must not end the session.
+            self._left = self._left - written if written == min(len(chunk), self._left) else 0
+        self._tail += chunk[written:]
+        if len(self._tail) > 2 * self._tail_bytes:  # cut seldom: each cut moves the whole tail
+            self._trim()
 
     def close(self) -> None:
-        """No more is written."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        """No more comes: what was kept back follows."""
+        if self._fd is None:
+            return
+        self._trim()
+        if self._dropped:
+            self._append(f"\n[... {self._dropped} bytes left out ...]\n".encode())
+        self._append(bytes(self._tail))
+        os.close(self._fd)
+        self._fd = None
+
+    def _append(self, data: bytes) -> int:
+        """How much of it the disk took."""
+        assert self._fd is not None
+        try:
+            return os.write(self._fd, data)
+        except OSError:
+            return 0
+
+    def _trim(self) -> None:
+        over = len(self._tail) - self._tail_bytes
+        if over > 0:
+            del self._tail[:over]
+            self._dropped += over

@@ -19,8 +19,8 @@ from swarmd.service.control import Control
 from swarmd.service.reading import READS, read
 from swarmd.service.view import JSON, View
 from swarmd.store import commit as committing
-from swarmd.store import meta, queries
-from swarmd.store.connections import Connection, reading
+from swarmd.store import meta, opening, queries
+from swarmd.store.connections import Connection, StoreError, reading
 from swarmd.store.store import Store
 from swarmd.store.world import SqlWorld
 
@@ -48,6 +48,8 @@ class Service:
         """The call's document. Raises SwarmdError."""
         try:
             return self._call(caller, name, args)
+        except StoreError as error:
+            raise opening.unusable(self.places.state / opening.DATABASE, error) from error
         except UnicodeEncodeError:
             raise BadInput(NO_UTF8) from None
 
@@ -72,7 +74,7 @@ class Service:
                     daemon=self._daemon)  # fmt: skip
 
     def _read(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
-        with reading(self.store.reader()):
+        with opening.telling_damage(self.places.state), reading(self.store.reader()):
             return read(self.view(caller), name, args)
 
     def _act(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:

@@ -87,14 +87,6 @@ def _removed(view: View, definition: Agent) -> dict[str, JSON]:
     return {**document, "next": None}
 
 
-def agent_history(view: View, args: Args) -> JSON:
-    """When and by whom the agent's definition was changed, newest first."""
-    agent = view.agent(args)
-    return items([{"at": r["at"], "what": r["what"], "hash": r["hash"], "by": r["by"],
-                   "text": queries.definition_text(view.connection, r["hash"]) if r["hash"] else None}
-                  for r in queries.agent_history(view.connection, agent)])  # fmt: skip
-
-
 def why(view: View, args: Args) -> JSON:
     """The agent's last slots with decision and reason, and the next; or those around a moment."""
     agent = view.agent(args)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from swarmd.core.instants import to_text
@@ -32,6 +33,7 @@ def found(view: View) -> list[dict[str, JSON]]:
 
 
 def _all(view: View) -> Iterator[dict[str, Any]]:
+    yield from _folder(view)
     yield from _failures(view)
     yield from _pauses(view)
     yield from _handoffs(view)
@@ -49,6 +51,17 @@ def _all(view: View) -> Iterator[dict[str, Any]]:
 
 def _item(id: str, kind: str, agent: str | None, since: str, text: str, next_step: str) -> dict[str, Any]:
     return {"id": id, "kind": kind, "agent": agent, "since": since, "text": text, "next_step": next_step}
+
+
+def _folder(view: View) -> Iterator[dict[str, Any]]:
+    """A state that others may look into: it holds keys, memory and what sessions printed."""
+    state = view.places.state
+    status = os.stat(state)
+    mode = status.st_mode & 0o777
+    if mode != 0o700:
+        since = to_text(datetime.fromtimestamp(status.st_ctime, UTC))
+        yield _item("state:mode", "state", None, since, f"{state} has mode {mode:04o}; 0700 is wanted: it is private",
+                    f"chmod 700 {state}")  # fmt: skip
 
 
 def _failures(view: View) -> Iterator[dict[str, Any]]:

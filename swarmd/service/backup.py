@@ -39,6 +39,8 @@ def restore(places: Places, file: Path) -> dict[str, object]:
         raise StoreUnusable(
             f"{places.state} is not empty; restore goes into a new state: give an empty one with --state DIR"
         )
+    if (problem := opening.owner_problem(places.state)) is not None:
+        raise StoreUnusable(problem)
     by = this_operator()
 
     def prepare(connection: Connection) -> None:

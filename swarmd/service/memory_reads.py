@@ -10,6 +10,7 @@ from swarmd.core.memory import path_problem
 from swarmd.errors import BadInput, NotFound
 from swarmd.service.view import JSON, Args, View, items, number
 from swarmd.store import queries
+from swarmd.store.rows import DamagedText, is_text
 
 if TYPE_CHECKING:
     from swarmd.core.world import Document
@@ -60,7 +61,14 @@ def _revision(view: View, agent: str, path: str, rev: int) -> bytes:
         raise NotFound(
             f"{agent} has no revision {rev} of {path}; swarmd memory history {agent} {path} shows them"
         )
-    return view.world.revision(agent, path, rev) or b""
+    data = view.world.revision(agent, path, rev)
+    if data is None and row["hash"] is not None:
+        raise NotFound(
+            f"the text of {agent}:{path} revision {rev} is not kept any more; a backup may have it"
+        )
+    if data is not None and not is_text(data, row["hash"]):
+        raise DamagedText(agent, path, rev)
+    return data or b""
 
 
 def memory_history(view: View, args: Args) -> JSON:

@@ -83,7 +83,7 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
     if mode not in ("commit", "no_commit", "dry_run"):
         raise BadInput(f"mode: {mode!r:.40} is none of commit, no_commit, dry_run")
     if agent not in view.tree:
-        raise NotFound(f"the agent {agent!r} is not in force")
+        raise NotFound(f"the agent {agent!r} is not in force; swarmd agent history {agent} tells why")
     held = rows.held_by(agent, view.tree.above(agent), queries.pauses(view.connection))
     if held and not args.get("force"):
         raise Refused(

@@ -48,7 +48,7 @@ class Reader:
         operator = this_operator(as_agent)
         # Without --as the tree is not asked for: it is the dearest thing to read.
         try:
-            with reading(self.connection):
+            with opening.telling_damage(self.places.state), reading(self.connection):
                 actor = operator.actor(world.tree) if as_agent else Actor(by=operator.by)
                 view = View(connection=self.connection, world=world, actor=actor, places=self.places)
                 return read(view, name, args)
@@ -63,7 +63,8 @@ def open_reader(places: Places) -> Reader:
     connection: Connection | None = None
     try:
         connection = opening.connect_reading(places.state)
-        stale = freshness.is_stale(connection, places)
+        with opening.telling_damage(places.state):
+            stale = freshness.is_stale(connection, places)
     except (NotFound, StoreUnusable):
         if not _may_make(places):
             raise
@@ -81,8 +82,13 @@ def open_reader(places: Places) -> Reader:
 
 
 def _may_make(places: Places) -> bool:
-    """Whether a store may be made or migrated for a reader: its folder is there, and nobody else is at it."""
-    return places.state.is_dir() and os.access(places.state, os.W_OK) and not opening.is_locked(places.state)
+    """Whether a store may be made or migrated for a reader: its folder is there and ours, and nobody else
+    is at it.
+    """
+    state = places.state
+    if not state.is_dir() or not os.access(state, os.W_OK) or opening.owner_problem(state) is not None:
+        return False
+    return not opening.is_locked(state)
 
 
 def _load(places: Places) -> None:
@@ -96,6 +102,8 @@ class SocketClient:
 
     path: Path
     secret: str
+    patience_seconds: float | None = None
+    """How long an answer may take; None: acts take as long as they take."""
 
     def call(self, name: str, args: Mapping[str, Any], as_agent: str | None = None) -> JSON:
         """The call's document. Raises ConnectionError when no daemon answers, else as the service does."""
@@ -104,6 +112,7 @@ class SocketClient:
 
         message = {"secret": self.secret, "call": name, "args": dict(args), "as": as_agent}
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+            peer.settimeout(self.patience_seconds)
             peer.connect(str(self.path))
             peer.sendall(json.dumps(message, ensure_ascii=True).encode() + b"\n")
             with peer.makefile("rb") as answers:
@@ -157,7 +166,8 @@ class Local:
     def call(self, name: str, args: Mapping[str, Any]) -> JSON:
         """The call's document. Agent files that have changed are loaded first: authority is that of the tree now."""
         if name != "reload":
-            self.reload_if_stale()
+            with opening.telling_damage(self.service.places.state):
+                self.reload_if_stale()
         return self.service.call(this_operator(self.as_agent), name, args)
 
     def reload_if_stale(self) -> None:
@@ -185,7 +195,8 @@ def open_local(
         )
     store = open_store(places.state, utc_now, operator=this_operator().name, wait_seconds=wait_seconds)
     try:
-        recover(store, host_of(places), utc_now())
+        with opening.telling_damage(places.state):
+            recover(store, host_of(places), utc_now())
         control = NoDaemon(store, places, utc_now)
 
         def look() -> None:

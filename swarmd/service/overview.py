@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from dataclasses import replace
 
 from swarmd.core.instants import to_text
-from swarmd.errors import NotFound
+from swarmd.errors import NotFound, SwarmdError
 from swarmd.service import attention as attending
-from swarmd.service.operator import runtime_of
+from swarmd.service.operator import runtime_of, socket_client
 from swarmd.service.rows import held_by
 from swarmd.service.view import JSON, Args, View, items
-from swarmd.store import audit, opening, queries, soundness
+from swarmd.store import audit, opening, queries, row_checks, soundness, wrote
+
+PATIENCE_SECONDS = 2.0
 
 
 def status(view: View, args: Args) -> JSON:
     """Places, daemon, and how much of what there is."""
-    facts = view.daemon()
+    facts = view.daemon() or (_told(view) if _answers(view) else {})
     open_items = [item for item in attending.found(view) if not item["acked"]]
     ended = queries.sessions(view.connection, queries.Window(n=1))
     kinds = Counter(item["kind"] for item in open_items)
@@ -38,6 +41,17 @@ def _answers(view: View) -> bool:
     return opening.is_locked(view.places.state) and runtime_of(view.places) is not None
 
 
+def _told(view: View) -> dict[str, JSON]:
+    """What the daemon says of itself, such as why it starts nothing at present: no row has that. Nothing, where it
+    does not answer soon.
+    """
+    try:
+        client = replace(socket_client(view.places), patience_seconds=PATIENCE_SECONDS)
+        return dict(client.call("status", {})["daemon"])
+    except (OSError, SwarmdError):
+        return {}
+
+
 def _held(view: View) -> int:
     """How many agents are paused, wherever that was set."""
     pauses = queries.pauses(view.connection)
@@ -45,12 +59,11 @@ def _held(view: View) -> int:
 
 
 def verify(view: View, args: Args) -> JSON:
-    """Whether the store is whole: SQLite's check, the audit chain, every head's text, every memory file."""
+    """Whether the store is whole: SQLite's check, tables and rows, the audit chain, every text, every file."""
     connection = view.connection
     found = [f"the database: {fault}" for fault in soundness.integrity(connection)]
-    found += audit.faults(connection)
-    found += soundness.broken_texts(connection)
-    found += _unpublished(view)
+    found += row_checks.faults(connection) + audit.faults(connection)
+    found += wrote.faults(connection) + soundness.broken_texts(connection) + _unpublished(view)
     seq, head = audit.head(connection)
     return {"ok": not found, "items": [{"text": fault} for fault in found], "next": None,
             "audit": {"rows": seq, "head": head}}  # fmt: skip
@@ -102,7 +115,7 @@ def _of_agent(view: View, name: str) -> JSON:
 
     agent = view.tree.agent(name)
     if agent is None:
-        raise NotFound(f"the agent {name!r} is not in force")
+        raise NotFound(f"the agent {name!r} is not in force; swarmd agent history {name} tells why")
     level, lines = fence(agent, view.places)
     return {"agent": name, "level": level,
             **items([{"name": "sandbox", "ok": level != "none", "text": line} for line in lines])}  # fmt: skip

@@ -79,7 +79,7 @@ def definition(view: View, name: str, args: Mapping[str, Any]) -> Agent:
         return from_file(view, name, text(args, "file_text"), path)
     agent = view.tree.agent(name)
     if agent is None:
-        raise NotFound(f"the agent {name!r} is not in force")
+        raise NotFound(f"the agent {name!r} is not in force; swarmd agent history {name} tells why")
     return agent
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from swarmd.errors import NotFound, Refused
+from swarmd.core.acts import OperatorsAct, UnknownCall
+from swarmd.errors import Refused
 from swarmd.service.view import JSON, Args, View
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ Read = Callable[[View, Args], JSON]
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "overview": ("status", "doctor", "verify"),
     "attention": ("attention",),
-    "agent_reads": ("agent_list", "agent_tree", "agent_show", "agent_history", "why", "next"),
+    "agent_reads": ("agent_list", "agent_tree", "agent_show", "why", "next"),
+    "agent_past": ("agent_history",),
     "session_reads": ("session_list", "session_show", "session_log", "session_trace", "log"),
     "prompting": ("prompt",),
     "state_reads": ("ctx_list", "ctx_get", "ctx_history", "handoff_list", "handoff_show", "report_list"),
@@ -43,9 +45,9 @@ OPERATORS_ACTS = frozenset(
 def read(view: View, name: str, args: Mapping[str, Any]) -> JSON:
     """The document of a read. Raises SwarmdError."""
     if name in OPERATORS_ACTS:
-        raise Refused(f"{name.replace('_', ' ')} is for operators only")
+        raise OperatorsAct(f"{name.replace('_', ' ')} is for operators only")
     if name not in READS:
-        raise NotFound(f"there is no call {name!r}")
+        raise UnknownCall(f"there is no call {name!r}")
     if name in OPERATORS_ONLY and view.actor.agent is not None:
         raise Refused(
             f"{name.replace('_', ' ')} is for operators; an agent sees itself and the agents below it"

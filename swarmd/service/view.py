@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.instants import from_text, to_text
+from swarmd.core.names import unknown_agent
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.store.queries import Window, is_known
 
@@ -53,7 +54,7 @@ class View:
             raise BadInput(f"{name} is missing: name the agent")
         self.must_see(agent)
         if not is_known(self.connection, agent):
-            raise NotFound(f"no agent is named {agent!r}; swarmd agent list shows all")
+            raise NotFound(unknown_agent(agent))
         return agent
 
     def must_see(self, agent: str) -> None:
@@ -91,7 +92,7 @@ class View:
         if refusal is not None:
             raise Refused(refusal)
         if not is_known(self.connection, agent):
-            raise NotFound(f"no agent is named {agent!r}; swarmd agent list shows all")
+            raise NotFound(unknown_agent(agent))
         return agent
 
 

@@ -22,13 +22,15 @@ from swarmd.session.drafts import TakenUp
 from swarmd.session.journal import Bases, Journal, differences
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
-from swarmd.session.tally import Note, Tally, line, note, overtaken_draft
+from swarmd.session.tally import Note, Tally, line, note, overtaken_draft, refusal
 from swarmd.store import commit as committing
 from swarmd.store import sessions
 from swarmd.store.connections import Connection, StoreError, reading
 from swarmd.store.world import SqlWorld
 
 ANSWERS_KEPT = 1000
+REFUSALS_KEPT = 500
+"""Of acts that no judge has seen; each has its texts cut too."""
 ACTS_PER_SESSION = 5000
 """More is no work but a loop; each act costs a judgement and a line of the journal."""
 
@@ -82,6 +84,9 @@ class SessionDesk:
         """Keep something for the transcript."""
         if len(self.tally.events) < ACTS_PER_SESSION:
             self.tally.events.append({"kind": kind, **detail})
+        if kind == "refused" and detail.get("act") in acts.ACTS:
+            own = {"agent": self._agent.name, **detail}
+            self._refused(str(detail["act"]), own, str(detail.get("reason", "")))
 
     # -- what the flow asks for -----------------------------------------------------------------------------
 
@@ -110,13 +115,27 @@ class SessionDesk:
     def _once(self, message: Message) -> Reply:
         if self.closed:
             return _sorry(Refused(f"session {self._session} has ended; nothing more is saved of it"))
+        told = self._told()
         try:
             with reading(self._ports.reader):
                 return Reply(value=self._do(message.call, message.args))
         except (SwarmdError, StoreError, OSError) as error:
-            return _sorry(error)
+            fault: Exception = error
         except UnicodeEncodeError:
-            return _sorry(BadInput(NO_UTF8))
+            fault = BadInput(NO_UTF8)
+        is_act = message.call in acts.ACTS or isinstance(fault, acts.OperatorsAct | acts.UnknownCall)
+        # What the judge has kept out is noted there; this is what never came before it.
+        if is_act and isinstance(fault, SwarmdError) and told == self._told():
+            self._refused(message.call, message.args, str(fault))
+        return _sorry(fault)
+
+    def _told(self) -> int:
+        return len(self.tally.refusals) + len(self.tally.superseded)
+
+    def _refused(self, call: str, args: Mapping[str, Any], reason: str) -> None:
+        """Keep an act that was refused before it came to the judge."""
+        if len(self.tally.refusals) < REFUSALS_KEPT:
+            self.tally.refusals.append(refusal(call, args, reason, self.masking.text))
 
     def _answered(self, message: Message, reply: Reply) -> Reply:
         if message.id:
@@ -203,7 +222,7 @@ class SessionDesk:
 
     def _draft(self, call: str, world: Staged) -> dict[str, Any]:
         if call not in ("draft_show", "draft_apply", "draft_discard"):
-            raise NotFound(f"there is no call {call!r}")
+            raise acts.UnknownCall(f"there is no call {call!r}")
         id = sessions.newest_draft(self._ports.reader, self._agent.name)
         if id is None or id in self.tally.drafts:
             raise NotFound(f"{self._agent.name} has no open draft")

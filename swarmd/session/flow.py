@@ -172,11 +172,8 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Snapshot, Promp
     except DamagedText as damage:
         if not ports.folders.heal(order.agent):
             raise
-        log.warning(
-            "%s",
-            f"put back from the published file: {damage}",
-            extra={"agent": order.agent, "session": order.id},
-        )
+        facts = {"agent": order.agent, "session": order.id}
+        log.warning("put back from the published file: %s", damage, extra=facts)
         seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
     return seen, assemble(seen, ports.count)
 

@@ -10,6 +10,8 @@ from swarmd.core.changes import Change, act_of, target_of
 from swarmd.core.staging import Verdict
 from swarmd.session.drafts import TakenUp
 
+SHOWN, REASON_SHOWN = 200, 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
@@ -37,6 +39,18 @@ class Tally:
 def note(change: Change, verdict: Verdict, masked: Callable[[str], str]) -> Note:
     """What is kept of an act that a verdict has kept out; `masked` replaces secrets."""
     return Note(act=act_of(change), target=masked(target_of(change)), reason=masked(verdict.reason))
+
+
+def refusal(call: str, args: Mapping[str, Any], reason: str, masked: Callable[[str], str]) -> Note:
+    """What is kept of an act that was refused before any change came of it; its texts are cut."""
+
+    def said(*names: str) -> str:
+        return next((str(args[name]) for name in names if args.get(name) is not None), "")
+
+    owner, about = said("agent"), said("key", "to", "id", "session", "name", "point")
+    file = said("file", "path")
+    target = f"{owner}:{file}" if file else "/".join(part for part in (owner, about) if part)
+    return Note(act=masked(call)[:SHOWN], target=masked(target)[:SHOWN], reason=masked(reason)[:REASON_SHOWN])
 
 
 def line(change: Change) -> dict[str, Any]:

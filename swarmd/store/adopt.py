@@ -366,6 +366,8 @@ def _ancestors(
     ]
     known = None
     if seen is not None and seen.seen_hash is not None:
-        row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (seen.seen_hash,)).fetchone()
+        row = connection.execute(
+            "SELECT data FROM blobs WHERE hash = ? AND typeof(data) = 'blob'", (seen.seen_hash,)
+        ).fetchone()
         known = None if row is None else Known(rev=seen.seen_rev, data=bytes(row[0]))
     return head, known, last

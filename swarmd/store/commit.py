@@ -27,6 +27,7 @@ from swarmd.store import audit
 from swarmd.store.handoff_rows import write_handoff
 from swarmd.store.memory import write_revision
 from swarmd.store.world import SqlWorld
+from swarmd.store.wrote import wrote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +82,14 @@ def commit(
         record(connection, actor.session, part, changes, folded.verdicts, reports=reports)
     operators = actor.by.startswith("operator:")
     if folded.effects or always_told or not (operators or actor.session is None):
-        detail = {
+        detail: dict[str, Any] = {
             "changes": [
                 [act_of(change), target_of(change), verdict.decision]
                 for change, verdict in zip(changes, folded.verdicts, strict=True)
             ]
         }
+        if told := wrote(folded.effects):
+            detail["wrote"] = told
         audit.write(
             connection, at=now, by=actor.by, act=act, target=target, detail=detail,
             # What an operator does with a session's draft is the operator's act, and stands in the log as such.

@@ -33,6 +33,12 @@ def reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     try:
         yield connection
     finally:
+        _end(connection)
+
+
+def _end(connection: sqlite3.Connection) -> None:
+    """End the read; where it met damage, SQLite may have done so by itself."""
+    if connection.in_transaction:
         connection.execute("COMMIT")
 
 

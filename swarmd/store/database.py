@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from swarmd.errors import Failed, StoreUnusable
+from swarmd.errors import StoreUnusable
 
 T = TypeVar("T")
 BATCH = 256
@@ -23,6 +23,10 @@ BATCH = 256
 
 class OutcomeUnknown(StoreUnusable):
     """COMMIT met an I/O error: whether it took place is not known. Stop, restart, read the truth."""
+
+
+class StoreGone(OutcomeUnknown):
+    """The store's files are not those any more that were opened: what is written now is in no store."""
 
 
 class StoreClosed(StoreUnusable):
@@ -48,6 +52,10 @@ class Writer:
         self._closing = threading.Lock()
         self._closed = False
         self.broken: BaseException | None = None
+        self.trouble: str | None = None
+        """Why the last write did not go through; None when one has gone through since."""
+        self.guard: Callable[[], None] = lambda: None
+        """Asked before each transaction, on the writer's thread; what it raises stops the store."""
         self._thread = threading.Thread(target=self._serve, name="swarmd-writer", daemon=True)
         self._thread.start()
 
@@ -55,7 +63,7 @@ class Writer:
         """Queue `work`; the future is set after the COMMIT. Not durable: survives kill -9, not a power cut."""
         wish = _Wish(work=work, future=Future(), durable=durable)
         if self.broken is not None:
-            raise OutcomeUnknown(f"the store stopped after an I/O error: {self.broken}; restart the daemon")
+            raise self._stopped(self.broken)
         with self._closing:
             if self._closed:
                 raise StoreClosed("the store is closed; nothing was written")
@@ -85,7 +93,7 @@ class Writer:
                 return
             batch, last = self._more(first)
             if self.broken is not None:
-                self._fail(batch, OutcomeUnknown(f"the store stopped after an error: {self.broken}"))
+                self._fail(batch, self._stopped(self.broken))
             else:
                 self._guarded(batch)
             if last:
@@ -97,8 +105,13 @@ class Writer:
             self._transact(batch)
         except BaseException as error:  # noqa: BLE001 - the thread must not end: somebody waits for each answer
             self.broken = error
-            stopped = OutcomeUnknown(f"the store stopped after an error: {error}; restart the daemon")
-            self._fail([wish for wish in batch if not wish.future.done()], stopped)
+            self._fail([wish for wish in batch if not wish.future.done()], self._stopped(error))
+
+    @staticmethod
+    def _stopped(error: BaseException) -> OutcomeUnknown:
+        if isinstance(error, StoreGone):
+            return StoreGone(str(error))
+        return OutcomeUnknown(f"the store stopped after an error: {error}; restart the daemon")
 
     def _more(self, first: _Wish) -> tuple[list[_Wish], bool]:
         batch = [first]
@@ -113,16 +126,17 @@ class Writer:
         return batch, False
 
     def _transact(self, wishes: list[_Wish]) -> None:
-        connection = self._connection
+        connection, before = self._connection, self._connection.total_changes
         batch = [
             wish for wish in wishes if wish.future.running() or wish.future.set_running_or_notify_cancel()
         ]
+        self.guard()
         try:
             durable = any(wish.durable for wish in batch)
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
-            self._fail(batch, _plain(error))
+            self._fail(batch, self._told(error))
             return
         done: list[tuple[_Wish, Any, BaseException | None]] = []
         for wish in batch:
@@ -141,6 +155,8 @@ class Writer:
         except sqlite3.Error as error:
             self._after_failed_commit(batch, error)
             return
+        if connection.total_changes != before and any(fault is None for _, _, fault in done):
+            self.trouble = None
         for wish, value, fault in done:
             if fault is not None:
                 wish.future.set_exception(fault)
@@ -157,8 +173,15 @@ class Writer:
             if connection.in_transaction:
                 connection.execute("ROLLBACK TO wish")
                 connection.execute("RELEASE wish")
-            return None, _plain(error) if isinstance(error, sqlite3.Error) else error
+            return None, self._told(error) if isinstance(error, sqlite3.Error) else error
         return value, None
+
+    def _told(self, error: sqlite3.Error) -> BaseException:
+        """The error in words; where the store cannot be written, that is kept until it can be."""
+        plain = _plain(error)
+        if isinstance(plain, StoreUnusable):
+            self.trouble = str(plain)
+        return plain
 
     def _after_failed_commit(self, batch: list[_Wish], error: sqlite3.Error) -> None:
         """A full disk and a busy file roll back cleanly; after an I/O error nobody knows what was written."""
@@ -166,7 +189,7 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         if clean:
-            self._fail(batch, _plain(error))
+            self._fail(batch, self._told(error))
             return
         self.broken = error
         self._fail(
@@ -182,14 +205,15 @@ def _plain(error: sqlite3.Error) -> BaseException:
     """The error in words for users; one that no user can cause stays what it is."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the finer code, as of which I/O it was
     if code == sqlite3.SQLITE_FULL:
-        return Failed(
+        return StoreUnusable(
             "the disk that holds the store is full; nothing was written: free some space and try again"
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnusable(
             "another program holds a lock on the store; nothing was written: close it and try again"
         )
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    lacking = code == sqlite3.SQLITE_ERROR and str(error).startswith(("no such table", "no such column"))
+    if lacking or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreUnusable(
             f"the store is damaged ({error}); stop, keep a copy, and restore a backup: swarmd restore"
         )

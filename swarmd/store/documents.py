@@ -15,9 +15,10 @@ from swarmd.core.staging import Conflict, MemoryWritten
 from swarmd.core.wire import digest
 from swarmd.core.world import Document
 from swarmd.store import marks
+from swarmd.store.rows import document_of, is_text
 
 _HEADS = """
-SELECT h.path, h.rev, b.data, r.at, r.by FROM heads h
+SELECT h.agent, h.path, h.rev, h.hash, b.data, r.at, r.by FROM heads h
 JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev
 LEFT JOIN blobs b ON b.hash = h.hash WHERE h.agent = ?"""
 
@@ -25,21 +26,26 @@ _SESSION = re.compile(r"[^#:]+#(\d+)", re.ASCII)
 
 
 def head(connection: sqlite3.Connection, agent: str, path: str) -> Document | None:
-    """The newest revision of the file, also a deletion; None if it never was."""
+    """The newest revision of the file, also a deletion; None if it never was. A damaged text counts as none: what a
+    person saves takes its place.
+    """
     row = connection.execute(f"{_HEADS} AND h.path = ?", (agent, path)).fetchone()
-    return None if row is None else _document(agent, row)
+    if row is None or row["hash"] is None or is_text(row["data"], row["hash"]):
+        return None if row is None else document_of(row)
+    return Document(agent=agent, path=path, rev=row["rev"], data=None, at=from_text(row["at"]), by=row["by"])
 
 
 def heads(connection: sqlite3.Connection, agent: str) -> list[Document]:
-    """The newest revisions of the agent's files that exist, sorted by path."""
+    """The newest revisions of the agent's files that exist, sorted by path. Raises DamagedText."""
     rows = connection.execute(f"{_HEADS} AND h.hash IS NOT NULL ORDER BY h.path", (agent,))
-    return [_document(agent, row) for row in rows]
+    return [document_of(row) for row in rows]
 
 
 def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> bytes | None:
     """The bytes of a revision; None for revision 0, a deletion, or one that retention removed."""
     row = connection.execute(
-        "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
+        "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob'"
+        " WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
         (agent, path, rev),
     ).fetchone()
     return None if row is None else bytes(row[0])
@@ -75,7 +81,9 @@ def add_revision(connection: sqlite3.Connection, document: Document, parent: int
     if data is not None:
         hash_ = digest(data)
         connection.execute(
-            "INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT DO NOTHING", (hash_, data)
+            "INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET data = excluded.data"
+            " WHERE data IS NOT excluded.data",
+            (hash_, data),
         )
     connection.execute(
         "INSERT INTO revisions (agent, path, rev, parent, hash, size, at, by, how) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -117,7 +125,8 @@ def last_revisions(
 ) -> list[tuple[int, bytes]]:
     """The newest revisions that hold a text, newest first."""
     rows = connection.execute(
-        "SELECT r.rev, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ?"
+        "SELECT r.rev, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob'"
+        " WHERE r.agent = ? AND r.path = ?"
         " ORDER BY r.rev DESC LIMIT ?",
         (agent, path, count),
     )
@@ -127,15 +136,9 @@ def last_revisions(
 def is_start_of_a_revision(connection: sqlite3.Connection, agent: str, path: str, data: bytes) -> bool:
     """Whether a revision of the file is this text or starts with it."""
     row = connection.execute(
-        "SELECT 1 FROM revisions r JOIN blobs b ON b.hash = r.hash WHERE r.agent = ? AND r.path = ?"
+        "SELECT 1 FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob'"
+        " WHERE r.agent = ? AND r.path = ?"
         " AND substr(b.data, 1, ?) = ? LIMIT 1",
         (agent, path, len(data), data),
     ).fetchone()
     return row is not None
-
-
-def _document(agent: str, row: sqlite3.Row) -> Document:
-    path, rev, data, at, by = row
-    return Document(
-        agent=agent, path=path, rev=rev, data=None if data is None else bytes(data), at=from_text(at), by=by
-    )

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Literal
 
 from swarmd.core.instants import to_text
+from swarmd.store.rows import is_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,10 +109,12 @@ def targets(connection: sqlite3.Connection, agent: str) -> list[Target]:
                 f"UPDATE pending SET rev = ?, swap = {NEW_SWAP} WHERE agent = ? AND path = ? RETURNING swap",
                 (row.rev, agent, row.path),
             ).fetchone()[0]
-        data = connection.execute("SELECT data FROM blobs WHERE hash = ?", (row.hash,)).fetchone()
+        blob = connection.execute("SELECT data FROM blobs WHERE hash = ?", (row.hash,)).fetchone()
+        data = None if blob is None else blob[0]
+        if row.hash is not None and not is_text(data, row.hash):
+            continue  # damaged (see store.healing): what the file holds may be the only text there is
         found.append(
-            Target(path=row.path, rev=row.rev, swap=swap, hash=row.hash,
-                   data=None if row.hash is None else bytes(data[0]), seen_rev=row.seen_rev,
+            Target(path=row.path, rev=row.rev, swap=swap, hash=row.hash, data=data, seen_rev=row.seen_rev,
                    seen_hash=row.seen_hash)
         )  # fmt: skip
     return found

@@ -20,6 +20,7 @@ from swarmd.store.adopt import Adopted, adopt
 from swarmd.store.database import Writer
 from swarmd.store.disk import Disk, boot_id
 from swarmd.store.documents import head, heads, revision, write_revision
+from swarmd.store.healing import heal
 from swarmd.store.publish import publish
 from swarmd.store.recover import BOOT, revalidate
 from swarmd.store.shelf import Shelf
@@ -68,6 +69,11 @@ class MemoryFolders:
         self.recover()
         with self._alone(agent):
             return self._settle(agent)
+
+    def heal(self, agent: str) -> bool:
+        """Look at every text of the agent's, and put back from its files what the store has lost."""
+        with self._alone(agent):
+            return heal(self._shelf, agent, thorough=True)
 
     def checkpoint(self) -> int:
         """Make all finished swaps durable with one flush; the number of them."""
@@ -130,6 +136,7 @@ class MemoryFolders:
         return adopted
 
     def _settle(self, agent: str) -> list[Adopted]:
+        heal(self._shelf, agent)
         adopted: list[Adopted] = []
         for _ in range(ROUNDS):
             adopted += adopt(self._shelf, agent)

@@ -7,12 +7,13 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from swarmd.errors import Failed, NotFound, StoreUnusable
 from swarmd.store import meta
 from swarmd.store.connections import open_reading, open_writing
+from swarmd.store.disk import user_name
 from swarmd.store.schema import MIGRATIONS, VERSION
 
 DATABASE = "swarmd.db"
@@ -71,6 +72,21 @@ def is_locked(state: Path) -> bool:
         os.close(fd)
 
 
+def owner_problem(state: Path) -> str | None:
+    """Why this process must not write the state, or None: it is another user's, whose files would become ours."""
+    try:
+        owner = state.stat().st_uid
+    except OSError:
+        return None
+    if owner == os.geteuid():
+        return None
+    name = user_name(owner)
+    return (
+        f"the state {state} is {name}'s, and what another user writes there {name} could not read: run it as its owner "
+        f"(runuser -u {name} -- swarmd ...), or while the daemon runs, which then does it"
+    )
+
+
 def make_state(state: Path) -> None:
     """The state folder and what belongs in it, private to its owner; what is there already stays."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -97,11 +113,8 @@ def connect_writing(state: Path, *, thorough: bool = False) -> sqlite3.Connectio
     missing = not path.exists()
     fresh = missing or check(path, thorough=thorough) == 0
     signs = (*STATE_SIGNS, f"{DATABASE}-wal") if missing else STATE_SIGNS
-    if fresh and any((state / sign).exists() for sign in signs):
-        raise StoreUnusable(
-            f"{path} is missing beside other state; it is not made anew: put it back, or restore a backup into an "
-            f"empty state folder with swarmd --state DIR restore FILE"
-        )
+    if fresh and _has_signs(state, signs):
+        raise _missing(path)
     old_mask = os.umask(0o077)
     connection: sqlite3.Connection | None = None
     try:
@@ -120,6 +133,17 @@ def connect_writing(state: Path, *, thorough: bool = False) -> sqlite3.Connectio
     return connection
 
 
+def _has_signs(state: Path, signs: tuple[str, ...]) -> bool:
+    return any((state / sign).exists() for sign in signs)
+
+
+def _missing(path: Path) -> StoreUnusable:
+    return StoreUnusable(
+        f"{path} is missing beside other state; it is not made anew: put it back, or restore a backup into an "
+        f"empty state folder with swarmd --state DIR restore FILE"
+    )
+
+
 def check(path: Path, *, thorough: bool) -> int:
     """The version of the store (0: nothing in it yet). Raises StoreUnusable when it is damaged or newer than this
     program.
@@ -132,6 +156,7 @@ def check(path: Path, *, thorough: bool) -> int:
             tables = connection.execute(
                 "SELECT count(*) FROM sqlite_schema WHERE tbl_name != '_sqlite_migrations'"
             ).fetchone()[0]
+            unknown, applied = unknown_migrations(connection)
             wrong = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if thorough else "ok"
         finally:
             connection.close()
@@ -139,14 +164,31 @@ def check(path: Path, *, thorough: bool) -> int:
         raise unusable(path, error) from error
     if wrong != "ok":
         raise damaged(path, wrong.splitlines()[0])
-    if version > VERSION:
-        raise StoreUnusable(
-            f"{path} was written by a newer swarmd (store version {version}, this program knows {VERSION}); "
-            f"use that program, or go back to the copy {path.with_name(f'before-{version}.db')}"
-        )
+    if version > VERSION or unknown:
+        raise _newer(path, max(version, applied))
     if version == 0 and tables:
         raise damaged(path, "it is not a store of swarmd, or was cut off")
     return version
+
+
+def unknown_migrations(connection: sqlite3.Connection) -> tuple[list[str], int]:
+    """The migrations that were applied to the store and that this program does not know, and how many were in all."""
+    known = {name for name, _ in MIGRATIONS}
+    try:
+        rows = connection.execute("SELECT name FROM _sqlite_migrations WHERE migration_set = 'swarmd'")
+        names = [row[0] for row in rows]
+    except sqlite3.OperationalError:
+        return [], 0  # there are none yet
+    return [name for name in names if name not in known], len(names)
+
+
+def _newer(path: Path, version: int) -> StoreUnusable:
+    copy = path.with_name(f"before-{version}.db")
+    back = f", or go back to the copy {copy}" if copy.exists() else ""
+    return StoreUnusable(
+        f"{path} was written by a newer swarmd (store version {version}, this program knows {VERSION}); "
+        f"use that program{back}"
+    )
 
 
 def unusable(path: Path, error: sqlite3.Error | OSError) -> StoreUnusable:
@@ -154,13 +196,28 @@ def unusable(path: Path, error: sqlite3.Error | OSError) -> StoreUnusable:
     code = getattr(error, "sqlite_errorcode", None)
     if isinstance(error, OSError):
         return StoreUnusable(f"{error.filename or path}: {error.strerror or error}; see swarmd doctor")
-    if code is None or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    # A plain error: our own SQL met a table or a column that is not there.
+    if code is None or code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
         return damaged(path, str(error))
     if code & 0xFF == sqlite3.SQLITE_FULL:
         return StoreUnusable(f"{path} cannot be opened: the disk is full; free some space and try again")
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnusable(f"{path} is held by another program; close it and try again")
     return StoreUnusable(f"{path} cannot be opened: {error}; see swarmd doctor")
+
+
+@contextlib.contextmanager
+def telling_damage(state: Path) -> Iterator[None]:
+    """What a read meets in a damaged database, or in a row that is not as it was written, as StoreUnusable."""
+    path = state / DATABASE
+    try:
+        yield
+    except (sqlite3.ProgrammingError, UnicodeEncodeError):
+        raise  # not the store's fault
+    except sqlite3.Error as error:
+        raise unusable(path, error) from error
+    except (ValueError, LookupError) as error:
+        raise damaged(path, f"a row cannot be read: {error}") from error
 
 
 def damaged(path: Path, why: str) -> StoreUnusable:
@@ -301,13 +358,16 @@ def connect_reading(state: Path) -> sqlite3.Connection:
     if not os.access(state, os.R_OK | os.X_OK) or (path.exists() and not os.access(path, os.R_OK)):
         raise PermissionError(f"{path} may not be read by this user")
     if not path.exists():
+        if _has_signs(state, (*STATE_SIGNS, f"{DATABASE}-wal")):
+            raise _missing(path)
         raise NotFound(f"there is no store in {state} yet; swarmd reload or swarmd serve makes it")
     try:
         connection = open_reading(path)
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        unknown, _ = unknown_migrations(connection)
     except sqlite3.Error as error:
         raise unusable(path, error) from error
-    if version != VERSION:
+    if version != VERSION or unknown:
         connection.close()
         check(path, thorough=False)
         raise StoreUnusable(

@@ -232,6 +232,12 @@ def agent_history(connection: sqlite3.Connection, agent: str, n: int = 1000) -> 
     return _select(connection, "SELECT * FROM agent_history", ["agent = ?"], (agent,), "id DESC", n)
 
 
+def pauses_and_renames(connection: sqlite3.Connection, n: int = 10_000) -> list[Row]:
+    """What operators did to agents' pauses and names, newest first."""
+    where = ["session IS NULL", "act IN ('pause', 'resume', 'rename')"]
+    return _select(connection, "SELECT * FROM audit", where, (), "seq DESC", n)
+
+
 def agent_rows(connection: sqlite3.Connection) -> dict[str, Row]:
     """Every agent that ever was, by name."""
     return {row["name"]: dict(row) for row in connection.execute("SELECT * FROM agents ORDER BY name")}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 from swarmd.core.instants import from_text
+from swarmd.core.wire import digest
 from swarmd.core.world import Document, Key
+from swarmd.errors import StoreUnusable
 
 UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
 """The condition of the partial indexes `handoffs_work` (by receiver) and `handoffs_asked` (by sender)."""
@@ -21,7 +23,25 @@ def key_of(row: sqlite3.Row) -> Key:
                updated=from_text(row["updated"]), by=row["by"])  # fmt: skip
 
 
+class DamagedText(StoreUnusable):
+    """The text of a memory file is gone from the store, or is not what its digest says: it is never taken as empty."""
+
+    def __init__(self, agent: str, path: str, rev: int) -> None:
+        super().__init__(
+            f"the store is damaged: the text of {agent}:{path}, revision {rev}, is gone or is not what it was; nothing "
+            f"is written over its file: put that right by hand (any edit counts, or the old text from a copy), or keep "
+            f"a copy of the state and restore a backup into an empty one with swarmd --state DIR restore FILE"
+        )
+
+
+def is_text(data: object, hash_: str) -> bool:
+    """Whether these are the very bytes of that digest."""
+    return isinstance(data, bytes) and digest(data) == hash_
+
+
 def document_of(row: sqlite3.Row) -> Document:
-    """A row of heads joined with revisions and blobs."""
+    """A row of heads joined with revisions and blobs. Raises DamagedText."""
+    if row["hash"] is not None and not is_text(row["data"], row["hash"]):
+        raise DamagedText(row["agent"], row["path"], row["rev"])
     return Document(agent=row["agent"], path=row["path"], rev=row["rev"], data=row["data"],
                     at=from_text(row["at"]), by=row["by"])  # fmt: skip

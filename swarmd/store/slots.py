@@ -92,3 +92,12 @@ def redecide(connection: sqlite3.Connection, session: int, decision: str, reason
     """A claimed slot whose session will not start after all: say so in its row."""
     connection.execute("UPDATE slots SET decision = ?, reason = ?, session = NULL WHERE session = ?",
                        (decision, reason, session))  # fmt: skip
+
+
+def caught_up(connection: sqlite3.Connection, session: int, reason: str) -> None:
+    """A queued session of a slot that starts late: it catches its slot up, and is told why."""
+    connection.execute(
+        "UPDATE sessions SET trigger = 'catch_up', note = ? WHERE id = ? AND state = 'queued'",
+        (reason, session),
+    )
+    connection.execute("UPDATE slots SET reason = ? WHERE session = ?", (reason, session))

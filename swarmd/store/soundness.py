@@ -12,17 +12,17 @@ def integrity(connection: sqlite3.Connection) -> list[str]:
 
 
 def broken_texts(connection: sqlite3.Connection) -> list[str]:
-    """Memory revisions whose text is gone or is not what its digest says."""
-    from swarmd.core.wire import digest
+    """Memory revisions whose text is gone or is not what its digest says; one that several have is named once."""
+    from swarmd.store.rows import is_text
 
     rows = connection.execute(
-        "SELECT h.agent, h.path, h.rev, h.hash, b.data FROM heads h LEFT JOIN blobs b ON b.hash = h.hash "
-        "WHERE h.hash IS NOT NULL"
+        "SELECT r.agent, r.path, max(r.rev) AS rev, r.hash, b.data FROM revisions r LEFT JOIN blobs b "
+        "ON b.hash = r.hash WHERE r.hash IS NOT NULL GROUP BY r.hash ORDER BY r.agent, r.path, r.rev"
     )
     return [
         f"the text of {row['agent']}:{row['path']} revision {row['rev']} is damaged or gone"
         for row in rows
-        if row["data"] is None or digest(row["data"]) != row["hash"]
+        if not is_text(row["data"], row["hash"])
     ]
 
 

@@ -82,9 +82,13 @@ def open_store(
     wait_seconds: float = 0.0,
     give_up: Callable[[], bool] = lambda: False,
 ) -> Store:
-    """Take the lock and open the store. Raises StoreUnusable when another process has it for all of `wait_seconds`."""
+    """Take the lock and open the store. Raises StoreUnusable when another process has it for all of `wait_seconds`, or
+    when the state is another user's.
+    """
     if not state.exists():
         state.mkdir(mode=0o700, parents=True)
+    elif (problem := opening.owner_problem(state)) is not None:
+        raise StoreUnusable(problem)
     lock = opening.Lock(state)
     if not lock.acquire(wait_seconds=wait_seconds, give_up=give_up):
         raise StoreUnusable(f"another swarmd has the state {state}; stop it first, or use another --state")

@@ -11,6 +11,7 @@ from datetime import datetime
 from swarmd.core.agent import Agent, definition_hash, from_json, to_json
 from swarmd.core.instants import maybe_instant, maybe_text, to_text
 from swarmd.core.tree import Tree
+from swarmd.errors import StoreUnusable
 from swarmd.store.meta import get, put
 
 
@@ -37,7 +38,7 @@ def in_force(connection: sqlite3.Connection) -> dict[str, InForce]:
     )
     return {
         row["name"]: InForce(
-            agent=from_json(row["json"]), hash=row["hash"], file=row["file"], problem=row["problem"],
+            agent=_decoded(row["hash"], row["json"]), hash=row["hash"], file=row["file"], problem=row["problem"],
             absent_since=maybe_instant(row["absent_since"]), handled_until=maybe_instant(row["handled_until"]),
         )
         for row in rows
@@ -58,7 +59,18 @@ def tree_of(connection: sqlite3.Connection) -> Tree:
 def definition(connection: sqlite3.Connection, hash: str) -> Agent | None:
     """A definition by its hash, also one that is not in force any more."""
     row = connection.execute("SELECT json FROM definitions WHERE hash = ?", (hash,)).fetchone()
-    return None if row is None else from_json(row["json"])
+    return None if row is None else _decoded(hash, row["json"])
+
+
+def _decoded(hash: str, text: str) -> Agent:
+    """A definition out of its row. Raises StoreUnusable where that is not as it was written."""
+    try:
+        return from_json(text)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StoreUnusable(
+            f"the store is damaged: the definition {hash[:12]} cannot be read ({error}): keep a copy of the state, "
+            f"then restore a backup into an empty one with swarmd --state DIR restore FILE"
+        ) from error
 
 
 def put_in_force(
@@ -75,7 +87,7 @@ def put_in_force(
     same_schedule = (
         old is not None
         and old["state"] == "in_force"
-        and from_json(old["json"]).when.moments == agent.when.moments
+        and _decoded(old["hash"], old["json"]).when.moments == agent.when.moments
     )
     connection.execute(
         "INSERT INTO agents (name, hash, file, state, absent_since, problem, handled_until, since) "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from swarmd.core.tree import Tree
 
 _DOCUMENT = (
-    "SELECT h.agent, h.path, h.rev, b.data, r.at, r.by FROM heads h "
+    "SELECT h.agent, h.path, h.rev, h.hash, b.data, r.at, r.by FROM heads h "
     "JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev "
     "LEFT JOIN blobs b ON b.hash = h.hash WHERE h.agent = ?"
 )
@@ -123,7 +123,7 @@ class SqlWorld:
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:
         """As World."""
         row = self._connection.execute(
-            "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash "
+            "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob' "
             "WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
             (agent, path, rev),
         ).fetchone()
@@ -131,5 +131,7 @@ class SqlWorld:
 
     def blob(self, hash: str) -> bytes | None:
         """As World."""
-        row = self._connection.execute("SELECT data FROM blobs WHERE hash = ?", (hash,)).fetchone()
+        row = self._connection.execute(
+            "SELECT data FROM blobs WHERE hash = ? AND typeof(data) = 'blob'", (hash,)
+        ).fetchone()
         return None if row is None else bytes(row["data"])

@@ -39,6 +39,7 @@ LATER = (
     "mcp",
     "memory search",
     "memory compact",
+    "memory import",
     "session search",
 )
 SCHEMAS = sorted((Path(__file__).parents[1] / "data" / "schemas").glob("*.json"))
@@ -67,10 +68,10 @@ def test_every_promised_command_is_there_and_has_help(command, swarmd):
 
 
 @pytest.mark.parametrize("command", LATER)
-def test_what_comes_later_is_unknown(command, swarmd):
-    ran = swarmd(*command.split())
-    assert ran.status == 2
-    assert "no such command" in ran.err
+def test_what_comes_later_is_said_to_come_later(command, swarmd):
+    ran = swarmd(*command.split(), "more", "--agent", "a")
+    assert (ran.status, ran.calls) == (2, [])
+    assert ran.err == f"swarmd: this version has no `swarmd {command}` yet (README: Not there yet)\n"
 
 
 def test_the_help_of_swarmd_names_every_command(swarmd):

@@ -91,7 +91,7 @@ def test_a_sessions_commands_are_wrong_outside_of_one(args, swarmd):
     assert "works inside a session only" in ran.err
 
 
-@pytest.mark.parametrize("args", [["init"], ["serve"], ["backup", "f"], ["restore", "f"]])
+@pytest.mark.parametrize("args", [["init"], ["check"], ["serve"], ["backup", "f"], ["restore", "f"]])
 def test_a_session_may_not_touch_the_installation(args, swarmd):
     assert swarmd(*args, session=True).status == 3
 

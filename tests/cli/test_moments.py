@@ -142,6 +142,13 @@ def test_what_is_wrong_with_a_cron_text_is_named(args, sentence, swarmd):
     assert sentence in ran.err
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_the_end_of_the_calendar_is_a_sentence(zone, swarmd):
+    ran = swarmd("next", "--cron", "* * * * *", "--timezone", zone, "--from", "9999-12-31T23:58Z")
+    assert ran.status == 0
+    assert ran.text or ran.err == "swarmd: it comes no more after that moment, as far as the calendar goes\n"
+
+
 def test_a_fault_is_bad_input():
     with pytest.raises(BadInput):
         cron("@never", "UTC", "now", 1)

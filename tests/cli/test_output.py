@@ -57,10 +57,10 @@ def offsets(line: str) -> list[int]:
     return found
 
 
-def test_columns_line_up_with_wide_characters_on_40_columns(tmp_path):
-    lines = on_terminal(tmp_path, "ctx", "list", "studio").splitlines()
+def test_columns_line_up_with_wide_characters_on_60_columns(tmp_path):
+    lines = on_terminal(tmp_path, "ctx", "list", "studio", columns=60).splitlines()
     assert len(lines) == 5
-    assert max(width(line) for line in lines) <= 40
+    assert max(width(line) for line in lines) <= 60
     assert all(offsets(line)[:2] == offsets(lines[0])[:2] for line in lines)
     assert "\N{HORIZONTAL ELLIPSIS}" in lines[2]
 
@@ -73,6 +73,77 @@ def test_no_table_is_wider_than_the_terminal(args, columns, tmp_path):
     for line in on_terminal(tmp_path, *args, columns=columns).splitlines():
         if not line.startswith(("swarmd: ", "next: ")):
             assert width(line) <= columns, line
+
+
+STEP = "swarmd session show 7, then swarmd session apply 7 or swarmd session discard 7"
+NARROW = {
+    **ANSWERS,
+    "attention": listing(
+        {**SAMPLES["attention"]["items"][0], "id": "failing:love2d-studio", "next_step": STEP},
+        {**SAMPLES["attention"]["items"][0], "text": "t" * 3000},
+    ),
+}
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+@pytest.mark.parametrize(
+    ("args", "whole"),
+    [
+        (["attention"], ["failing:love2d-studio", local(AT), STEP]),
+        (["agent", "list"], ["studio", local(AT), "committed"]),
+        (["session", "list"], ["7", local(AT)]),
+        (["handoff", "list"], ["7", "open", "operator"]),
+        (["why", "studio"], [local(AT), "skipped"]),
+    ],
+)
+def test_no_terminal_is_too_narrow_for_ids_times_and_next_steps(args, whole, columns, tmp_path):
+    text = on_terminal(tmp_path, *args, columns=columns, answers=NARROW)
+    together = "".join(text.split())
+    for one in whole:
+        assert "".join(one.split()) in together, text
+
+
+def test_rows_that_do_not_fit_are_blocks_of_a_field_a_line(tmp_path):
+    lines = on_terminal(tmp_path, "attention", columns=60, answers=NARROW).splitlines()
+    assert lines[0] == "ID         failing:love2d-studio"
+    assert lines[3] == f"SINCE      {local(AT)}"
+    assert "" in lines
+    assert [line.split("  ")[-1].strip() for line in lines[5:7]] == [
+        "swarmd session show 7, then swarmd session apply",
+        "7 or swarmd session discard 7",
+    ]
+    assert len(lines) < 30, "a long text is cut"
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+def test_what_doctor_and_why_say_goes_on_below_instead_of_being_cut(columns, tmp_path):
+    said = "the session could not be set up since /a/very/long/path/that/is/not/there does not exist"
+    slot = {**SAMPLES["why"]["items"][0], "reason": said}
+    answers = {
+        "doctor": listing({"name": "runner.workdir", "ok": True, "text": said}),
+        "why": {**listing(slot), "next_fire": AT},
+    }
+    for args in (["doctor", "studio"], ["why", "studio"]):
+        text = on_terminal(tmp_path, *args, columns=columns, answers=answers)
+        assert "\N{HORIZONTAL ELLIPSIS}" not in text
+        words = "".join(line[-columns:] for line in text.splitlines())
+        assert all(word in words.replace(" ", "") for word in said.split() if len(word) < 8), text
+
+
+def test_a_piped_list_is_one_whole_line_a_row(real):
+    lines = real("attention", answers=NARROW, env={"COLUMNS": "40"}).stdout.decode().splitlines()
+    assert len(lines) == 3
+    assert lines[1].endswith(STEP)
+    assert "t" * 3000 in lines[2]
+
+
+def test_an_act_whose_answer_cannot_be_written_is_said_to_be_done(real):
+    with Path("/dev/full").open("wb") as full:
+        ran = real("ctx", "set", "a", "k", "v", answers={"ctx_set": KEY}, stdout=full)
+    assert ran.returncode == 1
+    assert ran.stderr == (
+        b"swarmd: standard output: No space left on device; the command itself was carried out\n"
+    )
 
 
 COMMANDS = [

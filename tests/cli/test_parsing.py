@@ -353,6 +353,55 @@ def test_a_global_option_before_a_default_command_hides_no_command(swarmd):
     assert only(swarmd("attention", "--json", attention=SAMPLES["attention"]))[0] == "attention"
 
 
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["handoff", "show", "abc"], "'abc' is no handoff: a whole number from 1 on is expected, `swarmd handoff list` shows them"),
+        (["handoff", "ack", "0"], "'0' is no handoff: a whole number from 1 on is expected"),
+        (["handoff", "ack", "9" * 30], "is no handoff: a whole number from 1 on"),
+        (["memory", "show", "a", "--rev", "x"], "'x' is no revision: a whole number from 1 on is expected"),
+        (["log", "-n", "x"], "'x' is no count: a whole number from 1 to 100000 is expected"),
+        (["next", "-n", "0"], "'0' is no count: a whole number from 1 to 10000 is expected"),
+    ],
+)  # fmt: skip
+def test_what_is_no_number_is_told_what_it_should_be(args, sentence, swarmd):
+    ran = swarmd(*args)
+    assert (ran.status, ran.calls) == (2, [])
+    assert sentence in ran.err
+
+
+def test_an_empty_value_and_a_dash_differ(swarmd):
+    rows = [{**KEY, "key": "empty", "value": ""}, {**KEY, "key": "dash", "value": "-"}]
+    lines = swarmd("ctx", "list", "a", ctx_list=documents.listing(*rows)).text.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["empty", '""'], ["dash", "-"]]
+    assert (
+        swarmd("ctx", "set", "studio", "status", "", ctx_set={**KEY, "value": ""}).text
+        == 'studio status = ""\n'
+    )
+
+
+def test_a_key_that_was_overtaken_is_not_set_and_no_failure(swarmd):
+    answer = {**KEY, "superseded": "the operator has changed it", "staged": True}
+    ran = swarmd("ctx", "set", "status", "x", session=True, ctx_set=answer)
+    assert (ran.status, ran.text, ran.err) == (0, "", "swarmd: not set: the operator has changed it\n")
+    ran = swarmd("ctx", "set", "status", "x", "--json", session=True, ctx_set=answer)
+    assert (ran.status, ran.json) == (0, answer)
+
+
+def test_a_sessions_own_copy_of_memory_is_shown_by_its_files(swarmd):
+    ran = swarmd(
+        "memory", "write", "MEMORY.md", "hello", session=True, memory_write={"file": "MEMORY.md", "bytes": 5}
+    )
+    assert ran.text == "MEMORY.md: 5 bytes (staged: saved when the session ends well)\n"
+    copy = documents.listing({"file": "MEMORY.md", "bytes": 5})
+    assert (
+        swarmd("memory", "list", session=True, memory_list=copy).text.splitlines()[1].startswith("MEMORY.md ")
+    )
+    assert swarmd("memory", "write", "studio", "a", "b", memory_write=MEMORY).text == (
+        "studio MEMORY.md: revision 2, 6 bytes\n"
+    )
+
+
 def test_unknown_words_are_answered_with_the_nearest(swarmd):
     assert (
         swarmd("stauts").err

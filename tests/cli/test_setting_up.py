@@ -94,6 +94,46 @@ def test_check_of_what_is_not_there_is_a_problem(args, swarmd):
     assert "does not exist" in ran.text
 
 
+def test_check_warns_of_what_a_file_names_and_the_machine_lacks(agents, swarmd):
+    (agents / "bad.toml").write_text(GOOD.replace("/bin/true", "./no.sh"))
+    ran = swarmd("check")
+    assert ran.status == 0
+    assert ran.text == (
+        f"agents.d/bad.toml:3: warning: runner.command[0]: there is no program {agents.absolute()}/no.sh\n"
+        "2 files, no errors, 1 warning\n"
+    )
+    assert swarmd("check", str(agents / "bad.toml")).text.endswith("1 file, no errors, 1 warning\n")
+    ran = swarmd("check", "--json")
+    assert [(one["severity"], one["found"]) for one in ran.json["items"]] == [("warning", "'./no.sh'")]
+    assert faults(schema("check"), ran.json) == []
+
+
+def test_check_tells_a_nul_character_once(agents, swarmd):
+    text = GOOD.replace('"/bin/true"', '"/bin/true", "a\\u0000"').replace(" } ", "")
+    (agents / "disk.toml").write_text(text)
+    ran = swarmd("check")
+    assert (ran.status, ran.text) == (
+        1, "agents.d/disk.toml:3: runner.command[1]: may not hold a NUL character\n"
+    )  # fmt: skip
+
+
+def test_a_forbidden_place_to_write_has_what_was_found_and_what_is_expected(agents, swarmd):
+    (agents / "disk.toml").write_text(GOOD + 'sandbox = { write = ["."] }\n')
+    (item,) = swarmd("check", "--json").json["items"]
+    assert item["field"] == "sandbox.write[0]"
+    assert item["found"] == repr(str(agents.absolute()))
+    assert "agent files, state and runtime" in item["expected"]
+
+
+@pytest.mark.parametrize("sign", ["memory", "sessions", "operator.key", "swarmd.db-wal"])
+def test_init_beside_a_state_that_lost_its_database_says_so(sign, swarmd):
+    Path(".swarmd", sign).mkdir(parents=True)
+    ran = swarmd("init", ".")
+    assert ran.status == 5
+    assert ".swarmd/swarmd.db is missing beside other state" in ran.err
+    assert not Path("agents.d").exists()
+
+
 def test_the_schema_of_agent_files_is_json(swarmd):
     ran = swarmd("schema")
     assert ran.status == 0

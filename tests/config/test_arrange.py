@@ -223,6 +223,15 @@ def test_reading_the_memory_of_nobody_is_a_warning_and_loads(folder):
     ]
 
 
+def test_reading_the_memory_of_nobody_is_told_also_of_a_file_with_other_errors(folder):
+    folder.write("a", good(more="timout = 1\n[memory]\nreads = ['bobb', 5, 'a']\n"))
+    folder.write("bob", good())
+    assert (
+        "agents.d/a.toml:5: warning: memory.reads[0]: no agent is named 'bobb' (did you mean 'bob'?)"
+        in sentences(folder.load())
+    )
+
+
 # Random histories
 
 NAMES = ["a", "b", "c", "d", "e"]

@@ -63,6 +63,8 @@ def test_file_names_cannot_move_the_cursor():
 def test_nothing_near_is_no_suggestion():
     assert did_you_mean("zzz", ["studio"]) is None
     assert did_you_mean(5, ["studio"]) is None
+    assert did_you_mean("nobody", ["good"]) is None
+    assert did_you_mean("bab", ["bob"]) == "did you mean 'bob'?"
     assert did_you_mean("studoi", ["studio", "stud"]) == "did you mean 'studio'?"
 
 

@@ -71,7 +71,7 @@ def test_bad_paths(path, why):
 
 def test_paths_that_are_good_alone_and_not_together():
     assert tree_problems(["MEMORY.md", "people/ann.md", "people/bob.md"]) == []
-    assert tree_problems(["MEMORY.md", "memory.md"]) == ["'memory.md' and 'MEMORY.md' differ only in case"]
+    assert "'memory.md' and 'MEMORY.md' differ only in case" in tree_problems(["MEMORY.md", "memory.md"])
     assert tree_problems(["A/x", "a/y"]) == ["'a' and 'A' differ only in case"]
     assert len(tree_problems(["straße", "STRASSE"])) == 1
     assert len(tree_problems(["ﬁle", "file"])) == 1
@@ -133,3 +133,13 @@ def test_appending_stands_on_lines_of_its_own():
     assert appended(b"", b"a") == b"a\n"
     assert appended(b"a", b"b\n") == b"a\nb\n"
     assert appended(b"a\n", b"b") == b"a\nb\n"
+
+
+@pytest.mark.parametrize("path", ["MEMORY.md/x", "memory.md/x", "Memory.MD", "MEMORY.md/a/b"])
+def test_the_first_file_is_always_a_file_of_its_very_name(path):
+    assert "is always a file" in (path_problem(path) or "")
+
+
+@pytest.mark.parametrize("path", ["MEMORY.md", "notes/MEMORY.md", "MEMORY.md.bak"])
+def test_other_places_may_have_that_name(path):
+    assert path_problem(path) is None

@@ -133,7 +133,7 @@ class Swarm:
 
     def _moves(self) -> bool:
         starter = self.daemon.starter
-        may = len(starter.running) < starter.cap and starter.holding is None
+        may = len(starter.running) < starter.cap and starter.holding is None and starter.stuck() is None
         free = any(order.agent not in starter._by_agent for order in starter._ready.values())
         return bool(starter._drops or self.daemon._tasks) or (may and free)
 

@@ -16,8 +16,9 @@ from datetime import datetime
 import pytest
 
 from swarmd.daemon import starter as starting
+from swarmd.daemon.clock import LATE
 from swarmd.daemon.numbers import BLOCK, Numbers
-from swarmd.errors import Failed
+from swarmd.errors import Failed, StoreUnusable
 from swarmd.store import meta
 from swarmd.store.database import OutcomeUnknown
 from tests.daemon.kit import until
@@ -26,21 +27,25 @@ from tests.daemon.processes import await_
 
 @pytest.fixture
 def full_disk(swarm, monkeypatch):
-    """A switch: while it is on, the store takes nothing."""
+    """A switch: while it is on, the store takes nothing, as SQLite has it: what writes nothing succeeds."""
     state = {"full": False}
 
     def install() -> dict[str, bool]:
         writer = swarm.daemon.store.writer
-        submit = writer.submit
+        tried = writer._try
 
-        def or_full(work, *, durable=True):
-            if state["full"]:
-                raise Failed(
-                    "the disk that holds the store is full; nothing was written: free some space and try again"
-                )
-            return submit(work, durable=durable)
+        def or_full(wish):
+            connection = writer._connection
+            before = connection.total_changes
+            value, fault = tried(wish)
+            if state["full"] and connection.total_changes != before:
+                error = sqlite3.OperationalError("database or disk is full")
+                error.sqlite_errorcode = sqlite3.SQLITE_FULL
+                connection.execute("ROLLBACK")
+                return None, writer._told(error)
+            return value, fault
 
-        monkeypatch.setattr(writer, "submit", or_full)
+        monkeypatch.setattr(writer, "_try", or_full)
         return state
 
     monkeypatch.setattr("swarmd.session.persistence.FIRST_PAUSE_SECONDS", 0.01)
@@ -139,7 +144,72 @@ async def test_on_a_full_disk_no_slot_is_lost_and_it_goes_on_when_there_is_room(
         disk["full"] = False
         await swarm.at("10:34")
         assert swarm.slots() == [("10:31", "missed", 3), ("10:34", "started", 1)]
-        assert "disk that holds the store is full" in swarm.reasons("disk")[0]
+        assert swarm.reasons("disk")[0] == "missed: the disk that holds the store was full"
+
+
+async def test_slots_of_a_short_while_without_room_say_why_they_came_late(swarm, full_disk):
+    swarm.agent("disk", 'every = "1s"')
+    swarm.agent("other", 'every = "4s"')
+    async with swarm.up() as daemon:
+        disk = full_disk()
+        await swarm.at("10:31:00")
+        disk["full"] = True
+        for second in range(1, 13):
+            await swarm.at(f"10:31:{second:02}")
+        disk["full"] = False
+        await swarm.at("10:31:20")
+        for agent, count in (("disk", 20), ("other", 5)):
+            settled = [row for row in swarm._rows("SELECT * FROM slots WHERE agent = ? ORDER BY slot", agent)
+                       if row["slot"] > "2091-01-01T10:31:00Z"]  # fmt: skip
+            assert sum(row["count"] for row in settled) == count
+            assert settled[-1]["decision"] == "started"
+            assert settled[0]["reason"].startswith("the disk that holds the store was full; with the slot of")
+        assert daemon.claiming.heartbeat.missed_because == LATE
+
+
+async def test_while_the_disk_is_full_the_daemon_says_so_in_its_facts_and_afterwards_in_attention(
+    swarm, full_disk, caplog
+):
+    caplog.set_level("INFO", logger="swarmd")
+    swarm.agent("disk", 'every = "1s"')
+    async with swarm.up() as daemon:
+        disk = full_disk()
+        disk["full"] = True
+        for second in range(1, 20):
+            await swarm.at(f"10:31:{second:02}")
+            assert "full" in swarm.call("status")["daemon"]["problem"]
+        assert swarm.attention() == []
+        assert not [line for line in caplog.messages if "again" in line and "succeeds" in line]
+        with pytest.raises(StoreUnusable, match="full"):
+            await swarm.ask("pause", agent="disk")
+        disk["full"] = False
+        await swarm.at("10:31:30")
+        await swarm.tick()
+        assert swarm.call("status")["daemon"]["problem"] is None
+        assert [line for line in caplog.messages if line == "claiming slots succeeds again"]
+        item = swarm.call("attention")["items"][0]
+        assert (item["id"], item["kind"]) == ("store", "store")
+        assert "nothing could be written to the store: the disk that holds the store was full" in item["text"]
+        assert daemon.starter.stuck() is None
+        await swarm.ask("attention_ack", id="store")
+        await swarm.at("10:32:00")
+        assert swarm.attention() == []
+
+
+async def test_a_waiting_session_does_not_fail_for_a_disk_that_is_full_for_a_while(swarm, full_disk):
+    swarm.agent("late", 'cron = "0 * * * *"\njitter = "30m"\n')
+    swarm.agent("busy", 'every = "1s"')
+    async with swarm.up():
+        disk = full_disk()
+        await swarm.at("11:00:00")
+        disk["full"] = True
+        await swarm.at("11:29:50")
+        await swarm.at("11:30:00")
+        assert swarm.outcomes("late") == ["queued"]
+        disk["full"] = False
+        await swarm.at("11:30:10")
+        await swarm.tick()
+        assert swarm.outcomes("late") == ["no_change"]
 
 
 async def test_while_a_claim_waits_for_the_store_others_do_not_queue_behind_it_and_the_watchdog_is_fed(

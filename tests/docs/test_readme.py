@@ -207,12 +207,29 @@ def test_every_toml_example_passes_check(number, tmp_path):
     text = blocks(README, "toml")[number]
     is_agent = "system_prompt" in text
     (agents / "some.toml").write_text(
-        text if is_agent else 'system_prompt = "x"\nrunner = {kind = "command", command = ["x"]}\n'
+        text if is_agent else 'system_prompt = "x"\nrunner = {kind = "command", command = ["/bin/true"]}\n'
     )
+    for named in re.findall(r'"\./([^"]+)"', text):
+        script = agents / named
+        script.parent.mkdir(exist_ok=True)
+        script.write_text("#!/bin/sh\n")
+        script.chmod(0o755)
     if not is_agent:
         (tmp_path / "swarmd.toml").write_text(text)
     ran = program("--agents", "agents.d", "check", cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (0, "1 file, no problems\n"), ran.stdout + ran.stderr
+
+
+def test_the_program_that_the_first_example_names_is_the_one_that_is_shown():
+    named = re.search(r'command = \["\./([^"]+)"\]', blocks(README, "toml")[0])
+    assert named is not None
+    assert f"and `agents.d/{named[1]}`, executable" in README
+    assert named[1].endswith(".sh")
+
+
+def test_what_a_draft_and_a_list_may_say_is_explained():
+    for word in ("taken_up", "in_force", "superseded", "--until"):
+        assert f"`{word}`" in REFERENCE
 
 
 # -- the agents that come with it -------------------------------------------------------------------------------------

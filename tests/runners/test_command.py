@@ -4,13 +4,14 @@ import asyncio
 import os
 import re
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
 
 from swarmd.core.wire import MemoryTree
-from swarmd.runners import registry
+from swarmd.runners import command, registry
 from swarmd.runners.command import Options, command_line, run_check
 from swarmd.runners.outcomes import RunCancelled
 from tests.runners.machines import TOKEN, text_of, until
@@ -233,6 +234,32 @@ async def test_cancelling_ends_it_and_hands_over_what_there_was(machine):
     assert caught.value.result.outcome == "cancelled"
     assert caught.value.result.memory.read("MEMORY.md") == b"# Notes\nkept\n"
     assert text_of(caught.value.result) == "begun\n"
+    assert os.listdir(machine.state / "sessions/1") == ["output.log"]
+
+
+@pytest.mark.parametrize("step", ["_result", "clear"])
+async def test_a_cancellation_that_comes_when_the_program_has_ended_hands_over_its_memory_too(
+    machine, monkeypatch, step
+):
+    reached, go_on = threading.Event(), threading.Event()
+    real = getattr(command, step)
+
+    def slowly(*args):
+        reached.set()
+        assert go_on.wait(10)
+        return real(*args)
+
+    monkeypatch.setattr(command, step, slowly)
+    session = asyncio.ensure_future(machine.run("sh", "-c", "echo kept >>$SWARMD_MEMORY/MEMORY.md"))
+    await until(reached.is_set)
+    for _ in range(3):
+        session.cancel()
+        await asyncio.sleep(0.01)
+    go_on.set()
+    with pytest.raises(RunCancelled) as caught:
+        await session
+    assert caught.value.result.outcome == "cancelled"
+    assert caught.value.result.memory.read("MEMORY.md") == b"# Notes\nkept\n"
     assert os.listdir(machine.state / "sessions/1") == ["output.log"]
 
 

@@ -1,5 +1,6 @@
 """A session's output costs constant memory, whatever it is."""
 
+import errno
 import os
 import time
 from itertools import pairwise
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from swarmd.core.wire import digest
 from swarmd.runners.capture import HEAD_BYTES, TAIL_BYTES, Capture
 from swarmd.runners.masking import Masker, mask
-from swarmd.runners.workspace import LOG_BYTES
+from swarmd.runners.workspace import LOG_BYTES, OutputLog
 from tests.runners.machines import text_of
 
 
@@ -39,7 +40,46 @@ async def test_endless_output_without_a_newline_costs_constant_memory(machine, m
     assert result.stdout.tail.endswith(b"\0last")
     log = machine.state / "sessions/1/output.log"
     assert LOG_BYTES <= log.stat().st_size < LOG_BYTES + 100
-    assert log.read_bytes().endswith(b"\n[the log ends here: it may have 10485760 bytes]\n")
+    left_out = 220_000_009 - LOG_BYTES
+    assert f"\n[... {left_out} bytes left out ...]\n".encode() in log.read_bytes()
+
+
+async def test_the_log_of_much_output_keeps_its_beginning_and_its_end(machine):
+    script = "echo HEADMARK; head -c 12000000 /dev/zero | tr '\\0' 'x'; echo TAILMARK"
+    result = await machine.run("sh", "-c", script)
+    assert result.outcome == "success"
+    log = (machine.state / "sessions/1/output.log").read_bytes()
+    left_out = 12_000_000 + len(b"HEADMARK\nTAILMARK\n") - LOG_BYTES
+    assert log.startswith(b"HEADMARK\nxxx")
+    assert log.endswith(b"xxxTAILMARK\n")
+    assert log.count(f"\n[... {left_out} bytes left out ...]\n".encode()) == 1
+    assert LOG_BYTES <= len(log) < LOG_BYTES + 100
+
+
+def test_a_log_of_just_what_it_may_have_is_whole(tmp_path):
+    whole = bytes(range(256)) * 100
+    log = OutputLog(str(tmp_path / "log"), limit=len(whole), tail=1000)
+    for start in range(0, len(whole), 700):
+        log.write("stdout", whole[start : start + 700])
+    log.close()
+    assert (tmp_path / "log").read_bytes() == whole
+
+
+def test_what_a_full_disk_does_not_take_of_the_log_comes_at_the_end_if_there_is_room_by_then(
+    tmp_path, monkeypatch
+):
+    log = OutputLog(str(tmp_path / "log"))
+    log.write("stdout", b"one\n")
+    with monkeypatch.context() as full:
+        full.setattr("swarmd.runners.workspace.os.write", _raises_no_space)
+        log.write("stdout", b"two\n")
+    log.write("stdout", b"three\n")
+    log.close()
+    assert (tmp_path / "log").read_bytes() == b"one\ntwo\nthree\n"
+
+
+def _raises_no_space(*_args):
+    raise OSError(errno.ENOSPC, "no space left on device")
 
 
 async def test_endless_lines_end_at_the_deadline(machine):

@@ -157,3 +157,11 @@ def test_what_is_oldest_stands_first(swarm):
     swarm.call("pause", agent="garage")
     assert swarm.attention() == ["failing:studio", "paused:garage"]
     assert swarm.call("status")["attention"]["oldest"] == "2026-11-30T09:00:00.000000Z"
+
+
+def test_a_state_that_others_may_look_into_is_on_the_list_until_it_is_closed(swarm):
+    swarm.places.state.chmod(0o755)
+    assert "mode 0755; 0700 is wanted" in item(swarm, "state:mode")["text"]
+    assert swarm.call("status")["attention"]["kinds"] == {"state": 1}
+    swarm.places.state.chmod(0o700)
+    assert swarm.attention() == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -382,3 +383,48 @@ def test_whatever_is_asked_is_answered(shared, data):
 def shared(tmp_path_factory):
     with contextlib.closing(Swarm(tmp_path_factory.mktemp("shared"))) as swarm:
         yield swarm
+
+
+# -- refusals that no judge has seen ------------------------------------------------------------------------
+
+
+async def test_every_act_refused_before_it_came_to_the_judge_is_listed(swarm):
+    swarm.secrets = ("hunter2-hunter2",)
+
+    async def script(part):
+        await part.refused("pause", agent="studio", reason="x")
+        await part.refused("session_revert", session="3")
+        await part.refused("conquer", agent="house")
+        await part.refused("ctx_set", key="hunter2-hunter2")
+        await part.refused("handoff_ack", id="seven")
+        await part.refused("status")
+        await part.refused("ctx_get", agent="house", key="k")
+        part.desk.event(
+            "refused", {"act": "memory_write", "file": "archive/x.md", "reason": "read-only: hunter2-hunter2"}
+        )
+        part.desk.event("refused", {"act": "memory_show", "reason": "there is no such file"})
+
+    session = await in_session(swarm, script)
+    assert [(r["act"], r["target"]) for r in session["refusals"]] == [
+        ("pause", "studio"), ("session_revert", "3"), ("conquer", "house"), ("ctx_set", "[secret]"),
+        ("handoff_ack", "seven"), ("memory_write", "studio:archive/x.md"),
+    ]  # fmt: skip
+    assert "hunter2" not in json.dumps(session)
+
+
+async def test_a_leaf_that_sends_to_its_children_has_that_in_its_refusals(swarm):
+    async def script(part):
+        await part.refused("handoff_send", to="children", text="go on")
+
+    session = await swarm.run("game", script)
+    assert [(r["act"], r["target"]) for r in session["refusals"]] == [("handoff_send", "children")]
+
+
+async def test_refusals_are_bounded(swarm):
+    async def script(part):
+        for number in range(700):
+            await part.refused(f"act{number}" + "x" * 500)
+
+    session = await in_session(swarm, script)
+    assert len(session["refusals"]) == 500
+    assert max(len(r["act"]) for r in session["refusals"]) == 200

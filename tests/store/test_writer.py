@@ -9,9 +9,9 @@ from contextlib import closing
 
 import pytest
 
-from swarmd.errors import Failed, Refused, StoreUnusable
+from swarmd.errors import Refused, StoreUnusable
 from swarmd.store.connections import open_reading, open_writing
-from swarmd.store.database import OutcomeUnknown, Writer
+from swarmd.store.database import OutcomeUnknown, StoreGone, Writer
 
 
 class Disk:
@@ -32,6 +32,10 @@ class Disk:
     @property
     def in_transaction(self):
         return self.connection.in_transaction
+
+    @property
+    def total_changes(self):
+        return self.connection.total_changes
 
     def close(self):
         self.connection.close()
@@ -138,7 +142,7 @@ def test_a_full_disk_is_a_sentence_and_passes(writer, disk, path):
         connection.execute("CREATE TABLE big (x)")
         connection.execute("INSERT INTO big VALUES (zeroblob(1000000))")
 
-    with pytest.raises(Failed, match="disk that holds the store is full"):
+    with pytest.raises(StoreUnusable, match="disk that holds the store is full"):
         writer.do(much)
     assert not disk.in_transaction
     disk.connection.execute("PRAGMA max_page_count = 1000000")
@@ -155,17 +159,42 @@ def test_where_sqlite_rolls_everything_back_the_others_are_done_by_themselves(wr
 
     first, failed, last = together(writer, put(1), rolled_back, put(2))
     assert (first.exception(), last.exception()) == (None, None)
-    assert isinstance(failed.exception(), Failed)
+    assert isinstance(failed.exception(), StoreUnusable)
     assert rows(path) == [1, 2]
 
 
 def test_a_full_disk_at_the_commit_rolls_back_and_can_be_tried_again(writer, disk, path):
     disk.fault = io_error(sqlite3.SQLITE_FULL)
-    with pytest.raises(Failed, match="full"):
+    with pytest.raises(StoreUnusable, match="full"):
         writer.do(put(1))
     disk.fault = None
     writer.do(put(2))
     assert rows(path) == [2]
+
+
+def test_a_store_that_took_nothing_is_well_again_when_a_write_went_through_and_not_before(writer, disk, path):
+    disk.fault = io_error(sqlite3.SQLITE_FULL)
+    with pytest.raises(StoreUnusable, match="full"):
+        writer.do(put(1))
+    disk.fault = None
+    writer.do(lambda connection: connection.execute("SELECT * FROM t").fetchall())
+    assert "full" in writer.trouble
+    writer.do(put(2))
+    assert writer.trouble is None
+
+
+def test_once_the_guard_says_that_the_store_is_gone_nothing_more_is_written(writer, disk, path):
+    writer.do(put(1))
+
+    def gone():
+        raise StoreGone("the store is gone")
+
+    writer.guard = gone
+    for _ in range(2):
+        with pytest.raises(StoreGone, match=r"^the store is gone$"):
+            writer.do(put(2))
+        writer.guard = lambda: None
+    assert rows(path) == [1]
 
 
 @pytest.mark.parametrize(

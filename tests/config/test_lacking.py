@@ -1,0 +1,119 @@
+"""What a good file asks for and the machine does not have: warnings that name it, and none where all is there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from swarmd.config.lacking import lacking, warnings
+from swarmd.config.problems import field_name
+from swarmd.core.agent import Agent, Sandbox, Success, When
+
+NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder_of_agent(tmp_path: Path) -> Path:
+    program = tmp_path / "act.sh"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (tmp_path / "plain.txt").write_text("")
+    (tmp_path / "plain.txt").chmod(0o644)
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def told(folder: Path, runner=None, environ=None, **fields) -> list[str]:
+    options = {"command": ["./act.sh"], "workdir": None, "env": {}, "pass_env": [], **(runner or {})}
+    agent = Agent(name="bob", folder=str(folder), runner_options=options, **fields)
+    found = lacking(agent, environ or {"PATH": str(folder)}, NOW)
+    assert all(complaint.severity == "warning" for complaint in found)
+    return [f"{field_name(complaint.path)}: {complaint.text}" for complaint in found]
+
+
+def test_nothing_is_said_where_all_is_there(folder_of_agent):
+    folder = folder_of_agent
+    assert told(folder, {"command": ["act.sh"], "workdir": "work", "pass_env": ["X"]}, {"PATH": str(folder), "X": ""},
+                sandbox=Sandbox(write=(str(folder / "work"),), home=str(folder)),
+                success=Success(command=("./act.sh",)),
+                when=When(at="2026-12-24T18:00", jitter_seconds=60, catch_up="last")) == []  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("./no.sh", "there is no program {0}/no.sh"),
+        ("bin/no.sh", "there is no program {0}/bin/no.sh"),
+        ("/nowhere/no", "there is no program /nowhere/no"),
+        ("./plain.txt", "{0}/plain.txt is not executable; see chmod +x"),
+        ("./work", "{0}/work is not executable; see chmod +x"),
+        ("no", "no program 'no' is on PATH"),
+        ("plain.txt", "no program 'plain.txt' is on PATH; one beside the agent file is './plain.txt'"),
+    ],
+)
+def test_a_program_that_cannot_run_is_named(command, sentence, folder_of_agent):
+    wanted = sentence.format(folder_of_agent)
+    assert told(folder_of_agent, {"command": [command]}) == [f"runner.command[0]: {wanted}"]
+    assert told(folder_of_agent, success=Success(command=(command,))) == [f"success.command[0]: {wanted}"]
+
+
+def test_a_path_that_the_agent_sets_is_the_one_that_is_searched(folder_of_agent):
+    runner = {"command": ["act.sh"], "env": {"PATH": str(folder_of_agent)}}
+    assert told(folder_of_agent, runner, {"PATH": "/nowhere"}) == []
+
+
+def test_folders_and_variables_that_are_missing_are_named(folder_of_agent):
+    folder = folder_of_agent
+    found = told(folder, {"workdir": "nope", "pass_env": ["GAME_TOKEN"]},
+                 sandbox=Sandbox(write=(str(folder), "/nowhere/w"), home="/nowhere/h"))  # fmt: skip
+    assert found == [
+        f"runner.workdir: {folder}/nope does not exist; make it, or sessions fail",
+        "runner.pass_env[0]: GAME_TOKEN is not set here; the daemon's own environment must have it, or sessions go without",
+        "sandbox.write[1]: /nowhere/w does not exist; make it, or sessions fail",
+        "sandbox.home: /nowhere/h does not exist; make it, or sessions fail",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("when", "sentences"),
+    [
+        (When(at="2026-11-30T12:59", timezone="Europe/Berlin"), ["schedule.at: 2026-11-30T12:59 is past: it comes no more"]),
+        (When(at="2026-11-30T13:01", timezone="Europe/Berlin"), []),
+        (When(every_seconds=900, jitter_seconds=901), ["schedule.jitter: 15m1s is longer than the 15m"]),
+        (When(every_seconds=900, jitter_seconds=900), []),
+        (When(cron="0,5 9 * * 1", jitter_seconds=600), ["schedule.jitter: 10m is longer than the 5m"]),
+        (When(cron="0 0 1 1 *", jitter_seconds=600), []),
+        (When(jitter_seconds=5, catch_up="all", overlap="queue"),
+         [f"schedule.{name}: means nothing without a schedule" for name in ("jitter", "catch_up", "overlap")]),
+    ],
+)  # fmt: skip
+def test_a_schedule_that_cannot_mean_what_it_says_is_told(when, sentences, folder_of_agent):
+    found = told(folder_of_agent, when=when)
+    assert len(found) == len(sentences)
+    assert all(one.startswith(sentence) for one, sentence in zip(found, sentences, strict=True)), found
+
+
+def test_runners_of_other_kinds_are_not_looked_into(folder_of_agent):
+    agent = Agent(name="bob", folder=str(folder_of_agent), runner_kind="model", runner_options={"model": "x"})
+    assert lacking(agent, {}, NOW) == []
+
+
+def test_warnings_have_lines_and_spare_what_the_defaults_say_of_schedules(folder):
+    folder.settings_path.write_text(
+        "[defaults]\nschedule = { jitter = '1m' }\nsandbox = { write = ['out'] }\n"
+    )
+    folder.write("bob", 'system_prompt = "x"\nrunner = { kind = "command", command = ["./no.sh"] }\n')
+    folder.write(
+        "eve",
+        'system_prompt = "x"\nrunner = { kind = "command", command = ["/bin/true"] }\nschedule.overlap = "queue"\n',
+    )
+    folder.write("bad", "x = ")
+    checked = folder.check()
+    found = [str(one).split(": warning: ") for one in warnings(checked, folder.settings.defaults, {}, NOW)]
+    assert [(place, text.partition(":")[0]) for place, text in found] == [
+        ("agents.d/bob.toml:2", "runner.command[0]"),
+        ("agents.d/eve.toml:3", "schedule.overlap"),
+        ("swarmd.toml:3", "defaults.sandbox.write[0]"),  # once, however many agents have it
+    ]
