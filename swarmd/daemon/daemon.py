@@ -298,9 +298,8 @@ class Daemon:
     # -- small things ---------------------------------------------------------------------------------------
 
     def _facts(self) -> Mapping[str, Any]:
-        return {"pid": os.getpid(), "started": self.started.isoformat(), "running": len(self.starter.running),
-                "waiting": self.starter.waiting, "holding": self.starter.holding,
-                "problem": self.store.writer.trouble}  # fmt: skip
+        return {"pid": os.getpid(), "started": self.started.isoformat(), "waiting": self.starter.waiting,
+                "holding": self.starter.holding, "problem": self.store.writer.trouble}  # fmt: skip
 
     def fail(self, error: BaseException) -> None:
         """Something that only a restart can answer: stop at once, with failure."""

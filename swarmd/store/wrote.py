@@ -1,4 +1,4 @@
-"""What a commit wrote, as its audit row keeps it: which history rows, and a digest of them, so that a later edit shows."""
+"""What a commit wrote, as its audit row keeps it: which history rows, and their digest, so that a later edit shows."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def faults(connection: sqlite3.Connection, limit: int = 20) -> list[str]:
         told = detail.get("wrote")
         if isinstance(told, dict) and told and not _stands(connection, told, names):
             found.append(
-                f"what {row['act']} by {row['by']} wrote at {row['at']} (audit row {row['seq']}) was changed or removed "
-                f"since: {', '.join('/'.join(map(str, r[1:])) for r in told.get('rows', ())[:5])}"
+                f"what {row['act']} by {row['by']} wrote at {row['at']} (audit row {row['seq']}) was changed or "
+                f"removed since: {', '.join('/'.join(map(str, r[1:])) for r in told.get('rows', ())[:5])}"
             )
         if len(found) >= limit:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -11,7 +12,6 @@ import sqlite3
 import pytest
 
 from swarmd.errors import StoreUnusable
-from swarmd.service.operator import open_reader
 from swarmd.store.database import StoreGone
 from tests.daemon.processes import SLEEPER
 
@@ -94,10 +94,10 @@ async def test_a_store_that_is_where_it_was_stops_nobody(swarm):
         assert daemon.failed is None
 
 
-async def test_whoever_reads_the_store_alone_is_told_what_the_daemon_says_of_itself(swarm):
-    async with swarm.up() as daemon:
-        daemon.store.writer.trouble = "no room"
-        reader = await asyncio.to_thread(open_reader, swarm.places)
-        status = await asyncio.to_thread(reader.call, "status", {})
-        assert (status["daemon"]["running"], status["daemon"]["problem"]) == (True, "no room")
-        daemon.store.writer.trouble = None
+def test_whoever_reads_the_store_alone_is_told_what_the_daemon_says_of_itself(place):
+    with place.serving() as served:
+        told = json.loads(place.swarmd("--json", "status").stdout)["daemon"]
+        assert (told["running"], told["pid"], told["problem"]) == (True, served.process.pid, None)
+        served.signal(signal.SIGSTOP)
+        assert json.loads(place.swarmd("--json", "status").stdout)["daemon"] == {"running": True}
+        served.signal(signal.SIGCONT)

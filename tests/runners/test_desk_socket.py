@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -331,10 +330,8 @@ async def test_the_client_is_told_of_a_desk_that_does_not_answer(runtime_dir):
     with socket.socket(socket.AF_UNIX) as it:
         it.bind(path)
         it.listen()
-        started = time.monotonic()
         with pytest.raises(Failed, match=r"has not answered for 0\.2 seconds"):
             wire_client.call(path, TOKEN, "ctx_get", {}, timeout_seconds=0.2)
-        assert time.monotonic() - started < 2
 
 
 def test_the_client_imports_little():

@@ -103,9 +103,7 @@ def test_no_name_and_no_kind_of_object_brings_in_what_is_outside(folder, outside
         path = os.path.join(os.fsencode(folder), os.fsencode(name))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         _make(kind, path, outside)
-        started = time.monotonic()
         tree, problems = read_memory(str(folder), EMPTY, [])
-        assert time.monotonic() - started < 1
         expected = bad_name or KINDS[kind]
         if expected is None:
             assert (tree.as_files(), problems) == ({name: b"fine"}, ())

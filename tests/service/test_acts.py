@@ -354,3 +354,20 @@ def test_reload_and_names_are_checked(swarm):
     with pytest.raises(BadInput):
         swarm.call("attention_ack")
     assert swarm.clock.now() == NOW
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("memory_write", {"agent": "studoi", "file": "MEMORY.md", "text": "x"}),
+        ("memory_append", {"agent": "studoi", "file": "MEMORY.md", "text": "x"}),
+        ("ctx_set", {"agent": "studoi", "key": "k", "value": "v"}),
+        ("handoff_send", {"to": "studoi", "text": "t"}),
+        ("run", {"agent": "studoi"}),
+    ],
+)
+def test_an_unknown_agent_is_told_with_what_to_do_next(swarm, name, args):
+    with pytest.raises(
+        NotFound, match="no agent is named 'studoi'; swarmd agent list shows all, and swarmd reload"
+    ):
+        swarm.call(name, **args)
