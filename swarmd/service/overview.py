@@ -111,11 +111,17 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
 
 
 def _of_agent(view: View, name: str) -> JSON:
+    from swarmd.config.lacking import lacking
+    from swarmd.config.problems import field_name
     from swarmd.runners.command import fence
 
     agent = view.tree.agent(name)
     if agent is None:
         raise NotFound(f"the agent {name!r} is not in force; swarmd agent history {name} tells why")
     level, lines = fence(agent, view.places)
-    return {"agent": name, "level": level,
-            **items([{"name": "sandbox", "ok": level != "none", "text": line} for line in lines])}  # fmt: skip
+    found = [{"name": "sandbox", "ok": level != "none", "text": line} for line in lines]
+    found += [
+        {"name": field_name(one.path), "ok": False, "text": one.text}
+        for one in lacking(agent, os.environ, view.now)
+    ]
+    return {"agent": name, "level": level, **items(found)}
