@@ -66,7 +66,8 @@ class MemoryDesk:
         try:
             return Reply(value=await asyncio.to_thread(self._do, message.call, dict(message.args)))
         except SwarmdError as error:
-            self._desk.event("refused", {"act": message.call, "reason": str(error)})
+            detail = {"act": message.call, "reason": str(error), "file": message.args.get("file")}
+            self._desk.event("refused", detail)
             return Reply(error=str(error), kind=error.kind)
 
     def _do(self, call: str, args: dict[str, Any]) -> JSON:
