@@ -31,6 +31,7 @@ from tests.store.memory_place import PatientDisk, Place
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
+TELL_SECONDS = 60.0
 
 
 class AskingDisk(PatientDisk):
@@ -179,9 +180,17 @@ def worker(
     stage = Stage(folder)
     chance = random.Random(part)
     ran = wrong = turn = 0
+    told = time.monotonic()
     for number, (scenario, calls) in enumerate(scenarios(stage, few=few)):
         # A session that dies before the person comes is the story of the moment -1.
         first = max(0, scenario.moment)
+        if time.monotonic() > told + TELL_SECONDS:
+            told = time.monotonic()
+            print(
+                f"worker {part}: {ran} points so far, {wrong} broke; now {scenario}",
+                file=sys.stderr,
+                flush=True,
+            )
         for n in [0, *range(first + number % every, calls + 1, every)]:
             turn += 1
             if turn % parts != part:
@@ -236,6 +245,9 @@ def start(arguments: argparse.Namespace) -> int:
                 stdout=subprocess.PIPE,
             ))  # fmt: skip
         outputs = [child.communicate()[0] for child in children]
+        for child in children:
+            if child.returncode not in (0, 1):
+                print(f"a worker ended with status {child.returncode}", file=sys.stderr)
     return report(outputs, time.monotonic() - began, one=bool(arguments.only))
 
 

@@ -267,8 +267,10 @@ async def test_python_signals_are_the_usual_ones(machine):
     result = await machine.run(
         "sh", "-c", "yes | head -1; grep -E 'Sig(Ign|Blk)' /proc/self/status; umask; ulimit -c"
     )
-    words = text_of(result).split()
-    assert words == ["y", "SigBlk:", "0" * 16, "SigIgn:", "0" * 16, "0077", "0"]
+    yes, _, blocked, _, ignored, umask, core = text_of(result).split()
+    # Signals 32 and 33 are the C library's own: it sets them for nobody, so they stay as whoever started the tests has them.
+    assert int(ignored, 16) & ~(0b11 << 31) == 0
+    assert (yes, int(blocked, 16), umask, core) == ("y", 0, "0077", "0")
 
 
 async def test_a_runtime_folder_that_is_too_long_is_named(machine):
