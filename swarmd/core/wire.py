@@ -6,18 +6,14 @@ another host. A memory folder travels as a content-addressed tree: names to hash
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from swarmd.core.digests import digest
+
 JSON = Any
 """A JSON value: str, int, float, bool, None, list of them, dict of str to them."""
-
-
-def digest(data: bytes) -> str:
-    """The name of a blob: SHA-256, hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

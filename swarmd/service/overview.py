@@ -12,7 +12,7 @@ from swarmd.service import attention as attending
 from swarmd.service.operator import runtime_of, socket_client
 from swarmd.service.rows import held_by
 from swarmd.service.view import JSON, Args, View, items
-from swarmd.store import audit, opening, queries, row_checks, soundness, wrote
+from swarmd.store import opening, queries
 
 PATIENCE_SECONDS = 2.0
 
@@ -60,6 +60,9 @@ def _held(view: View) -> int:
 
 def verify(view: View, args: Args) -> JSON:
     """Whether the store is whole: SQLite's check, tables and rows, the audit chain, every text, every file."""
+    # Imported here: of the reads, this one alone needs them.
+    from swarmd.store import audit, row_checks, soundness, wrote
+
     connection = view.connection
     found = [f"the database: {fault}" for fault in soundness.integrity(connection)]
     found += row_checks.faults(connection) + audit.faults(connection)
@@ -71,6 +74,8 @@ def verify(view: View, args: Args) -> JSON:
 
 def _unpublished(view: View) -> list[str]:
     """Memory files that are not what the store last put there; a hand edit that waits to be taken over is none."""
+    from swarmd.store import soundness
+
     found = []
     for agent, path, pending in soundness.published_files(view.connection):
         place = view.places.state / "memory" / agent / path

@@ -10,11 +10,12 @@ from typing import Any
 from swarmd.core import acts, asking
 from swarmd.core.agent import Agent
 from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of
+from swarmd.core.digests import digest
 from swarmd.core.documents import written_doc
 from swarmd.core.judge import judge
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.staging import Effect, KeyWritten, MemoryWritten, Staged, Verdict
-from swarmd.core.wire import MemoryTree, Message, Reply, digest
+from swarmd.core.wire import MemoryTree, Message, Reply
 from swarmd.core.world import Actor
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.session import drafts

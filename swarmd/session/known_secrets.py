@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from swarmd.core.wire import MemoryTree, digest
+from swarmd.core.digests import digest
+from swarmd.core.wire import MemoryTree
 from swarmd.runners.masking import mask, mask_text
 
 TEXTS = ("value", "text", "reply", "dedupe", "reason", "key", "file")

@@ -10,9 +10,9 @@ import re
 import sqlite3
 from datetime import datetime
 
+from swarmd.core.digests import digest
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.staging import Conflict, MemoryWritten
-from swarmd.core.wire import digest
 from swarmd.core.world import Document
 from swarmd.store import marks
 from swarmd.store.rows import document_of, is_text

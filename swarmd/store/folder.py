@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from swarmd.core.digests import digest
 from swarmd.core.memory import file_limit, path_problem
-from swarmd.core.wire import digest
 from swarmd.store.disk import Disk
 from swarmd.store.stable import READ, File, Found, Unfit, read_stable
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from swarmd.core.digests import digest
 from swarmd.core.instants import from_text
-from swarmd.core.wire import digest
 from swarmd.core.world import Document, Key
 from swarmd.errors import StoreUnusable
 

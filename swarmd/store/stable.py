@@ -11,7 +11,7 @@ import stat
 import time
 from dataclasses import dataclass, field
 
-from swarmd.core.wire import digest
+from swarmd.core.digests import digest
 from swarmd.store.disk import Disk
 
 QUIET_SECONDS = 1.0

@@ -8,8 +8,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from swarmd.core.digests import digest
 from swarmd.core.staging import Effect, HandoffWritten, KeyWritten, MemoryWritten
-from swarmd.core.wire import digest
 
 _ROWS: Mapping[str, str] = {
     "key": "SELECT value, by FROM key_history WHERE agent = ? AND key = ? AND version = ?",

@@ -76,7 +76,7 @@ def _show_imports(slow: Sequence[str], env: Mapping[str, str], hello: Path, runs
     known = _imports([str(hello)], env, runs)
     found: dict[str, float] = {}
     for name in slow:
-        args = ["-c", f"from swarmd.cli import main; main({list(COMMANDS[name.removeprefix('swarmd ')])!r})"]
+        args = ["-m", "swarmd", *COMMANDS[name.removeprefix("swarmd ")]]
         for module, own in _imports(args, env, runs).items():
             if module not in known:
                 found[module] = max(found.get(module, 0.0), own)

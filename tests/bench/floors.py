@@ -25,9 +25,8 @@ def hello(name):
 hello()
 """
 SWARMD = """#!{python}
-import sys
-from swarmd.cli import main
-sys.exit(main())
+from swarmd.__main__ import entry
+entry()
 """
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from swarmd.core.agent import Agent, Limits, MemoryRules
+from swarmd.core.digests import digest
 from swarmd.core.handoffs import FINAL, Cause, Entry, Handoff, Status
 from swarmd.core.judge import fold, judge
 from swarmd.core.staging import Folded, HandoffWritten, KeyWritten, MemoryWritten, Staged
 from swarmd.core.tree import Tree
-from swarmd.core.wire import digest
 from swarmd.core.world import Actor, Document, Key
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
