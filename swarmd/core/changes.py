@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -161,3 +161,13 @@ def change_from_json(raw: Mapping[str, Any]) -> Change:
         if values.get(name) is not None:
             values[name] = datetime.fromisoformat(values[name])
     return cls(**values)
+
+
+def last_writes(changes: Sequence[Change]) -> list[Change]:
+    """The changes without the writes of a key that a later one of the same key makes void."""
+    last = {(c.agent, c.key): n for n, c in enumerate(changes) if isinstance(c, SetKey | UnsetKey)}
+    return [
+        change
+        for n, change in enumerate(changes)
+        if not isinstance(change, SetKey | UnsetKey) or last[change.agent, change.key] == n
+    ]

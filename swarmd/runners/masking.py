@@ -1,8 +1,13 @@
-"""Keeping known secrets out of what is stored of a session's output: exact values, also across chunks."""
+"""Keeping known secrets out of what is stored of a session: the values as they are, as JSON, in a URL and as base64,
+also across chunks. Other disguises are not known here.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable
+from urllib.parse import quote
 
 SHORTEST = 8
 MASK = b"[secret]"
@@ -19,12 +24,24 @@ def mask_text(text: str, secrets: Iterable[str]) -> str:
     return mask(text.encode("utf-8", "surrogateescape"), secrets).decode("utf-8", "surrogateescape")
 
 
+def forms(secret: str) -> set[bytes]:
+    """How a secret looks where programs write it down: as it is, inside a JSON text, in a URL, as base64."""
+    raw = secret.encode("utf-8", "surrogateescape")
+    in_json = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    return {
+        raw,
+        *(text.encode("utf-8", "surrogateescape") for text in in_json),
+        quote(raw, safe="").encode(),
+        base64.b64encode(raw).rstrip(b"="),
+    }
+
+
 class Masker:
     """Masks a stream. It holds back only what may be the beginning of a secret, so that a log can be followed."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         long_enough = {text for text in secrets if len(text) >= SHORTEST}
-        self._secrets = sorted(text.encode("utf-8", "surrogateescape") for text in long_enough)
+        self._secrets = sorted({form for text in long_enough for form in forms(text)})
         self._held = b""
         self._covered = 0
         """How many of the held bytes belong to a secret whose mask has been put out already."""

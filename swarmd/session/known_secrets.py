@@ -8,8 +8,11 @@ from typing import Any
 
 from swarmd.core.digests import digest
 from swarmd.core.wire import MemoryTree
+from swarmd.errors import Refused
 from swarmd.runners.masking import mask, mask_text
 
+NAMES = ("key", "file", "dedupe")
+"""The arguments by which things are told apart."""
 TEXTS = ("value", "text", "reply", "dedupe", "reason", "key", "file")
 """The arguments of calls that are stored as they come. Names of agents are not: they are looked up, and a secret that
 is one would change whom an act is for."""
@@ -37,7 +40,15 @@ class Masking:
         return mask_text(plain, self.secrets) if self.secrets else plain
 
     def args(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """A call's arguments, as they may be stored."""
+        """A call's arguments, as they may be stored. Raises Refused for a name that holds a secret: masked, two names
+        would become one.
+        """
+        for name in NAMES:
+            value = args.get(name)
+            if isinstance(value, str) and _is_utf8(value) and self.text(value) != value:
+                raise Refused(
+                    f"{name}: it holds a secret that was passed to this session, and may not be stored"
+                )
         return {
             name: self.text(value) if name in TEXTS and isinstance(value, str) and _is_utf8(value) else value
             for name, value in args.items()

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -90,6 +91,8 @@ def owner_problem(state: Path) -> str | None:
 def make_state(state: Path) -> None:
     """The state folder and what belongs in it, private to its owner; what is there already stays."""
     state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if stat.S_IMODE(state.stat().st_mode) != 0o700 and state.stat().st_uid == os.geteuid():
+        state.chmod(0o700)  # made by hand, with the mode that folders usually get
     for name in ("memory", "sessions", "homes"):
         (state / name).mkdir(mode=0o700, exist_ok=True)
     key = state / "operator.key"

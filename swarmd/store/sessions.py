@@ -100,10 +100,12 @@ def _figures(usage: Usage | None) -> tuple[float | None, ...]:
 
 
 def keep_draft(connection: sqlite3.Connection, id: int, changes: Sequence[Change], now: datetime) -> None:
-    """Keep a change set that was not committed."""
-    from swarmd.core.changes import change_to_json
+    """Keep a change set that was not committed. Of several writes of one key the last is kept: a draft that was taken
+    up by a session which failed too would else grow from session to session.
+    """
+    from swarmd.core.changes import change_to_json, last_writes
 
-    text = json.dumps([change_to_json(change) for change in changes], ensure_ascii=False)
+    text = json.dumps([change_to_json(change) for change in last_writes(changes)], ensure_ascii=False)
     connection.execute(
         "INSERT OR REPLACE INTO drafts (session, changes, at) VALUES (?,?,?)", (id, text, to_text(now))
     )

@@ -20,6 +20,7 @@ from swarmd.core.changes import (
     act_of,
     change_from_json,
     change_to_json,
+    last_writes,
     target_of,
 )
 from swarmd.core.handoffs import PRIORITIES, Move
@@ -106,3 +107,9 @@ def test_fields_that_this_version_does_not_know_are_left_out():
 def test_instants_as_text_sort_as_instants(moment, other):
     assert from_text(to_text(moment)) == moment
     assert (to_text(moment) < to_text(other)) == (moment < other)
+
+
+def test_of_several_writes_of_a_key_the_last_is_kept_and_all_else_stays():
+    first, other = SetKey(agent="a", key="k", value="1"), SetKey(agent="a", key="other", value="2")
+    report, last = Report(text="same"), UnsetKey(agent="a", key="k")
+    assert last_writes([first, report, other, last, report]) == [report, other, last, report]

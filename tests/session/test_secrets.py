@@ -1,6 +1,9 @@
 """Secrets that swarmd knows are masked in all that it stores of a session."""
 
+import base64
+import json
 import os
+from urllib.parse import quote
 
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.outcomes import RunCancelled
@@ -35,7 +38,8 @@ async def test_a_secret_in_keys_handoffs_reports_and_memory_is_masked(swarm):
         await part.act("ctx_set", key="k", value=f"it is {SECRET}!")
         await part.refused("ctx_set", key=SECRET, value="v")
         await part.refused("handoff_send", to=SECRET, text="t")
-        await part.act("handoff_send", to="game", text=f"use {SECRET}", dedupe=SECRET)
+        await part.refused("handoff_send", to="game", text="t", dedupe=SECRET)
+        await part.act("handoff_send", to="game", text=f"use {SECRET}", dedupe="tool")
         await part.act("handoff_complete", id=id, reply=f"{SECRET} was used")
         await part.act("report", text=f"{SECRET} {part.request.token}")
         part.write("MEMORY.md", f"remember {SECRET}\n")
@@ -130,3 +134,12 @@ def test_in_a_folder_only_what_was_changed_is_masked():
     masking, base = Masking((SECRET,)), MemoryTree.of({"old.md": SECRET.encode()})
     now = MemoryTree.of({"old.md": SECRET.encode(), "new.md": f"\xff{SECRET}".encode("latin-1")})
     assert masking.tree(now, base).as_files() == {"new.md": b"\xff[secret]", "old.md": SECRET.encode()}
+
+
+def test_a_secret_is_known_again_inside_json_a_url_and_base64():
+    secret = 'quo"te\\and schl\u00fcssel\n'
+    masking = Masking((secret,))
+    for text in (json.dumps(secret), json.dumps(secret, ensure_ascii=False)):
+        assert masking.text(text) == '"[secret]"'
+    assert masking.text(f"https://x/?k={quote(secret, safe='')}") == "https://x/?k=[secret]"
+    assert masking.text(base64.b64encode(secret.encode()).decode()).startswith("[secret]")
