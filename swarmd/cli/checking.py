@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +63,11 @@ class _Judge:
         self.guard = Guard(uid=_daemon_uid(places.state))
         known = kinds()
         self.rules = rules_of(places, known)
-        self.settings = read_settings(
+        read = read_settings(
             places.config, kinds=known, guard=self.guard, now_ns=self.now_ns, required=places.config_is_named
         )
+        # Where the daemon would wait for good [defaults], a person is told all else that is wrong, too.
+        self.settings = replace(read, defaults=read.defaults or read.sound)
 
     def folder(self) -> Checked:
         """All of agents.d."""

@@ -11,7 +11,7 @@ from swarmd.config.complaints import complaints, with_nul
 from swarmd.config.document import Document
 from swarmd.config.fields import zone_problem
 from swarmd.config.kinds import Kinds
-from swarmd.config.merge import merged, normal
+from swarmd.config.merge import merged, normal, without
 from swarmd.config.model import AgentFile, LimitsTable
 from swarmd.config.problems import Complaint, Path, Problem, shown
 from swarmd.config.runner_table import check_runner, measure_complaints
@@ -46,6 +46,8 @@ class FileCheck:
     name: str
     document: Document
     agent: Agent | None
+    sketch: Agent | None = None
+    """Of a file with errors: what it would define without the fields that they are in, for `check` to look at."""
     parent: str | None = None
     """The parent that it names, also where the file has errors."""
     reads: tuple[str, ...] = ()
@@ -137,10 +139,11 @@ def check_file(file: ScannedFile, defaults: Defaults | None, rules: Rules) -> Fi
     if raw.get("parent") == file.name and "parent" not in document.data:
         del raw["parent"]  # a parent for all by [defaults] is not its own
     model, found = complaints(AgentFile, raw)
-    kind, options, runner_found = check_runner(raw.get("runner", {}), rules.kinds, partial=defaults is None)
+    partial = defaults is None or "runner" in laid_over.unsound
+    kind, options, runner_found = check_runner(raw.get("runner", {}), rules.kinds, partial=partial)
     found += runner_found if "runner" in raw else []
     found += measure_complaints(raw.get("limits"), kind, rules.kinds)
-    found += _missing(raw) if defaults is not None else []
+    found += _missing(raw, laid_over.unsound) if defaults is not None else []
     own_prompt = "system_prompt_file" in document.data
     prompt, complaint = laid_over.prompt, None
     if own_prompt:
@@ -149,13 +152,17 @@ def check_file(file: ScannedFile, defaults: Defaults | None, rules: Rules) -> Fi
     found += _spanning(model, rules) if model is not None else []
     found = with_nul(found, raw)
     problems = tuple(sorted((located(one, document, laid_over) for one in found), key=_order))
-    agent = None
-    if defaults is not None and not any(problem.is_error for problem in problems):
+    agent = sketch = None
+    if any(problem.is_error for problem in problems):
+        rest, more = complaints(AgentFile, without(raw, [complaint.path for complaint in found]))
+        sketch = _agent(file.name, folder, rest, prompt, (kind, options), rules) if not more else None
+    elif defaults is not None:
         agent = _agent(file.name, folder, model, prompt, (kind, options), rules)
     return FileCheck(
         name=file.name,
         document=document,
         agent=agent,
+        sketch=sketch,
         parent=_name(raw.get("parent")) or None,
         reads=_reads(raw),
         problems=problems,
@@ -186,11 +193,11 @@ def _order(problem: Problem) -> tuple[str, int, str]:
     return (problem.file, problem.line or 0, problem.field or "")
 
 
-def _missing(raw: Mapping[str, Any]) -> list[Complaint]:
-    """What an agent must have, and what it may have only once."""
+def _missing(raw: Mapping[str, Any], unsound: frozenset[str]) -> list[Complaint]:
+    """What an agent must have, and what it may have only once; what bad [defaults] may give is not asked for."""
     found = []
     prompts = [name for name in ("system_prompt", "system_prompt_file") if name in raw]
-    if not prompts:
+    if not prompts and not unsound & {"system_prompt", "system_prompt_file"}:
         found.append(
             Complaint(
                 path=("system_prompt",), text="is missing (or `system_prompt_file`): every agent has one"
@@ -200,7 +207,7 @@ def _missing(raw: Mapping[str, Any]) -> list[Complaint]:
         found.append(
             Complaint(path=("system_prompt_file",), text="only one of it and `system_prompt` may be there")
         )
-    if "runner" not in raw:
+    if "runner" not in raw and "runner" not in unsound:
         text = "is missing: a table with the runner's `kind` and its options"
         found.append(Complaint(path=("runner",), text=text))
     schedule = raw.get("schedule")

@@ -106,6 +106,8 @@ def _complaint(path: Path, error: Mapping[str, Any], model: type[BaseModel]) -> 
     if kind == "literal_error":
         allowed = _words(str(context["expected"]))
         return _wrong(path, one_of(allowed), value, did_you_mean(value, allowed))
+    if path == ("schedule",) and kind in _KINDS:
+        return _wrong(path, "a cron line in quotes or a table", value, None)
     if kind in _KINDS:
         return _wrong(path, _KINDS[kind], value, _kind_hint(kind, value))
     if kind in _BOUNDS:

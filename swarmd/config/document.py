@@ -15,6 +15,7 @@ from swarmd.config.problems import Complaint, Path, Problem, at, field_name
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _AT = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
+_DECLARED_TWICE = re.compile(r"Cannot declare \((?P<names>.*)\) twice")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,5 +123,19 @@ def _syntax_problem(file: str, text: str, error: ValueError) -> Problem:
             line = text.count("\n") + (0 if text.endswith("\n") else 1)
     elif not isinstance(error, tomllib.TOMLDecodeError):
         message = "a number has too many digits"
+    message = _twice(message, text, line)
     hint = "the file holds NUL bytes; is it UTF-16?" if "\x00" in text else None
     return Problem(file=file, line=line, column=column, text=f"not valid TOML: {message}", hint=hint)
+
+
+def _twice(message: str, text: str, line: int | None) -> str:
+    """The parser's sentence, or for what is there twice, which it does not always name, one that does."""
+    table = _DECLARED_TWICE.fullmatch(message)
+    if table is not None:
+        names = re.findall(r"'([^']*)'", table["names"])
+        return f"the table [{field_name(names)}] is there twice"
+    if message == "Cannot overwrite a value" and line is not None:
+        key, equals, _ = text.split("\n")[line - 1].partition("=")
+        if equals:
+            return f"the key {key.strip()} is there twice"
+    return message

@@ -26,11 +26,12 @@ _LOOKED_AHEAD = timedelta(days=400)
 def warnings(
     checked: Checked, defaults: Defaults | None, environ: Mapping[str, str], now: datetime
 ) -> list[Problem]:
-    """What every good file of the folder lacks, with its lines."""
+    """What every file of the folder lacks, with its lines; of a bad one, what is seen beside its errors."""
     found = [
         located(complaint, file.document, defaults or Defaults())
         for _, file in sorted(checked.files.items())
-        for complaint in (lacking(file.agent, environ, now) if file.agent is not None else ())
+        for agent in (file.agent or file.sketch,)
+        for complaint in (lacking(agent, environ, now) if agent is not None else ())
         # A [defaults] for those that have a schedule is no mistake of one that has none.
         if complaint.path[0] != "schedule" or file.document.has(complaint.path) == len(complaint.path)
     ]

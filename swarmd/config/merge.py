@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from swarmd.config.problems import Path
 
 Raw = Mapping[str, Any]
 
@@ -39,6 +41,22 @@ def merged(defaults: Raw, own: Raw) -> dict[str, Any]:
             found[name] = {**{k: v for k, v in before.items() if k not in _SCHEDULES}, **value}
         else:
             found[name] = _tables(before, value)
+    return found
+
+
+def without(raw: Raw, paths: Iterable[Path]) -> dict[str, Any]:
+    """A copy that lacks what stands at these paths; of a list, which loses no single part, the whole."""
+    found = _tables({}, raw)
+    for path in paths:
+        table = found
+        for number, part in enumerate(path):
+            inner = table.get(str(part))
+            if number + 1 < len(path) and isinstance(inner, dict):
+                table[str(part)] = inner = dict(inner)
+                table = inner
+            else:
+                table.pop(str(part), None)
+                break
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +20,7 @@ from swarmd.config.document import Document, Undecodable, read_document, text_of
 from swarmd.config.fields import DAY, Seconds
 from swarmd.config.files import FileRead, Guard, read_file
 from swarmd.config.kinds import Kinds
-from swarmd.config.merge import normal
+from swarmd.config.merge import normal, without
 from swarmd.config.model import AgentFile, Table
 from swarmd.config.problems import Complaint, Problem, printable, shown
 from swarmd.config.runner_table import check_runner
@@ -51,6 +51,8 @@ class Defaults:
     raw: Mapping[str, Any] = field(default_factory=dict)
     document: Document = field(default_factory=lambda: Document(file="swarmd.toml"))
     prompt: str | None = None
+    unsound: frozenset[str] = frozenset()
+    """Top-level names of which something is left out, because it has problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,10 @@ class Settings:
     reload: Reloading = "auto"
     defaults: Defaults | None = field(default_factory=Defaults)
     """None: unknown, because the file is bad and nothing good was read before."""
+    sound: Defaults = field(default_factory=Defaults)
+    """What is right of the `[defaults]` as they stand now: nothing takes force by it, but the other files can be judged
+    by it.
+    """
     problems: tuple[Problem, ...] = ()
     read: FileRead | None = None
     prompt_read: FileRead | None = None
@@ -96,8 +102,9 @@ def read_settings(
     found = _settings(document, path.parent, prompt_read, kinds)
     if isinstance(found, Settings):
         return dataclasses.replace(found, read=read, prompt_read=prompt_read)
+    problems, sound = found
     good = previous or dataclasses.replace(built_in_settings(), defaults=None)
-    return dataclasses.replace(good, problems=found, read=read, prompt_read=prompt_read)
+    return dataclasses.replace(good, problems=problems, sound=sound, read=read, prompt_read=prompt_read)
 
 
 def _same(before: FileRead | None, now: FileRead | None) -> bool:
@@ -124,10 +131,10 @@ def _prompt_read(document: Document, folder: Path, guard: Guard, now_ns: int) ->
 
 def _settings(
     document: Document, folder: Path, prompt_read: FileRead | None, kinds: Kinds
-) -> Settings | tuple[Problem, ...]:
-    """The settings of a good document, or all its problems."""
+) -> Settings | tuple[tuple[Problem, ...], Defaults]:
+    """The settings of a good document; or all its problems, and what is right of its `[defaults]`."""
     if document.problem is not None:
-        return (document.problem,)
+        return (document.problem,), Defaults(document=document, unsound=frozenset(AgentFile.model_fields))
     model, found = complaints(SettingsFile, document.data)
     raw = document.data.get("defaults", {})
     prompt: str | None = None
@@ -137,8 +144,10 @@ def _settings(
         prompt, complaint = prompt_text(prompt_read, raw.get("system_prompt_file"))
         found += [_under_defaults(complaint)] if complaint is not None else []
     found = with_nul(found, document.data)
+    defaults = Defaults(raw=raw if isinstance(raw, dict) else {}, document=document, prompt=prompt)
     if found:
-        return tuple(sorted((document.located(one) for one in found), key=lambda problem: problem.line or 0))
+        problems = sorted((document.located(one) for one in found), key=lambda problem: problem.line or 0)
+        return tuple(problems), _sound(defaults, found)
     daemon = model.daemon
     built_in = built_in_settings()
     return Settings(
@@ -146,7 +155,14 @@ def _settings(
         max_processes=daemon.max_processes or built_in.max_processes,
         drain_timeout_seconds=daemon.drain_timeout,
         reload=daemon.reload,
-        defaults=Defaults(raw=raw, document=document, prompt=prompt),
+        defaults=defaults,
+    )
+
+
+def _sound(defaults: Defaults, found: Sequence[Complaint]) -> Defaults:
+    paths = [complaint.path[1:] for complaint in found if complaint.path[:1] == ("defaults",)]
+    return dataclasses.replace(
+        defaults, raw=without(defaults.raw, paths), unsound=frozenset(str(path[0]) for path in paths if path)
     )
 
 

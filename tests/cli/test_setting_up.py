@@ -108,6 +108,28 @@ def test_check_warns_of_what_a_file_names_and_the_machine_lacks(agents, swarmd):
     assert faults(schema("check"), ran.json) == []
 
 
+def test_bad_defaults_hide_nothing_else(agents, swarmd):
+    (agents.parent / "swarmd.toml").write_text(
+        '[defaults]\nsystem_prompt = 7\nlimits = { timeout = "soon", retries = 2 }\n'
+    )
+    (agents / "round.toml").write_text(
+        'parent = "about"\nrunner = { kind = "command", command = ["/bin/true"] }\n'
+    )
+    (agents / "about.toml").write_text(
+        'parent = "round"\nrunner = { kind = "command", command = ["./no.sh"] }\n'
+    )
+    ran = swarmd("check", "--config", "swarmd.toml")
+    assert ran.status == 1
+    told = [line.split(": ", 2)[:2] for line in ran.text.splitlines()]
+    assert told == [
+        ["swarmd.toml:2", "defaults.system_prompt"],
+        ["swarmd.toml:3", "defaults.limits.timeout"],
+        ["agents.d/about.toml:1", "parent"],
+        ["agents.d/round.toml:1", "parent"],
+        ["agents.d/about.toml:2", "warning"],
+    ]
+
+
 def test_check_tells_a_nul_character_once(agents, swarmd):
     text = GOOD.replace('"/bin/true"', '"/bin/true", "a\\u0000"').replace(" } ", "")
     (agents / "disk.toml").write_text(text)

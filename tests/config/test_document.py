@@ -28,7 +28,8 @@ def test_a_file_saved_on_windows_reads_as_any_other():
     [
         (b"a = \nb = 1", "a.toml:1:5: not valid TOML: Invalid value"),
         (b"x = 1\n\na = 'open", 'a.toml:3: not valid TOML: Expected "\'"'),
-        (b"a = 1\na = 2\n", "a.toml:2:6: not valid TOML: Cannot overwrite a value"),
+        (b"a = 1\na = 2\n", "a.toml:2:6: not valid TOML: the key a is there twice"),
+        (b"[a.b]\n[a.b]\n", "a.toml:2:5: not valid TOML: the table [a.b] is there twice"),
         ("a = 1\n".encode("utf-16"), "a.toml: is UTF-16; save it as UTF-8"),
         ("ab = 'ä'\n".encode("utf-16-le"), "a.toml: is not UTF-8 (UTF-16 without a BOM?); save it as UTF-8"),
         ("a = 'b'\n".encode("utf-16-be"), "a.toml:1:1: not valid TOML"),

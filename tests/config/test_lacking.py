@@ -117,3 +117,14 @@ def test_warnings_have_lines_and_spare_what_the_defaults_say_of_schedules(folder
         ("agents.d/eve.toml:3", "schedule.overlap"),
         ("swarmd.toml:3", "defaults.sandbox.write[0]"),  # once, however many agents have it
     ]
+
+
+def test_a_file_with_errors_still_gets_its_warnings(folder):
+    folder.write(
+        "bob",
+        'system_prompt = 7\nbogus = 1\nrunner = { kind = "command", command = ["./no.sh"], workdir = "gone" }\n',
+    )
+    checked = folder.check()
+    assert [problem.field for problem in checked.problems] == ["system_prompt", "bogus"]
+    found = warnings(checked, folder.settings.defaults, {}, NOW)
+    assert [problem.field for problem in found] == ["runner.command[0]", "runner.workdir"]
