@@ -9,7 +9,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.errors import Failed, StoreUnusable
+from swarmd.errors import Failed
 
 STATE_FOLDER = ".swarmd"
 _STATE_MODE = 0o700
@@ -53,14 +53,11 @@ def init(invocation: Invocation, folder: str) -> None:
 
 def _refuse_damage(state: Path) -> None:
     """Raises StoreUnusable where a state has lost its database: nothing that is begun there could run."""
-    from swarmd.store.opening import DATABASE, STATE_SIGNS
+    from swarmd.store.opening import lost_database
 
-    database = state / DATABASE
-    if not database.exists() and any((state / sign).exists() for sign in (*STATE_SIGNS, f"{DATABASE}-wal")):
-        raise StoreUnusable(
-            f"{database} is missing beside other state; put it back, or restore a backup into an empty state folder "
-            "with swarmd --state DIR restore FILE"
-        )
+    lost = lost_database(state)
+    if lost is not None:
+        raise lost
 
 
 @click.command(cls=Command)

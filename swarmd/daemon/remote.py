@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from swarmd.core.changes import SendHandoff
 from swarmd.core.world import Actor
 from swarmd.daemon.logs import log
-from swarmd.errors import Busy, Failed, Refused
+from swarmd.errors import Busy, Failed, Refused, StoreUnusable, SwarmdError
 from swarmd.service.control import RunWish
 from swarmd.service.loading import edited
 from swarmd.session.flow import order_of
@@ -58,6 +58,8 @@ class LoopControl:
         """As Control."""
         id, ended = self._do(self._queue(wish))
         ended.result()
+        if self._daemon.failed is not None:
+            raise self._stopped(id)
         return id
 
     async def _queue(self, wish: RunWish) -> tuple[int, Future[None]]:
@@ -133,6 +135,10 @@ class LoopControl:
         for id in list(self._waiters):
             waiter = self._waiters.pop(id)
             if not waiter.done():
-                waiter.set_exception(
-                    Failed(f"the daemon stopped; swarmd session show {id} tells what became of it")
-                )
+                waiter.set_exception(self._stopped(id))
+
+    def _stopped(self, id: int) -> SwarmdError:
+        """Why nobody can say here how a session ended."""
+        if self._daemon.failed is not None:
+            return StoreUnusable(f"the daemon stopped: {self._daemon.failed}")
+        return Failed(f"the daemon stopped; swarmd session show {id} tells what became of it")

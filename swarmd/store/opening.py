@@ -136,6 +136,14 @@ def connect_writing(state: Path, *, thorough: bool = False) -> sqlite3.Connectio
     return connection
 
 
+def lost_database(state: Path) -> StoreUnusable | None:
+    """The refusal where a state folder has no database although it once had one."""
+    path = state / DATABASE
+    if path.exists() or not _has_signs(state, (*STATE_SIGNS, f"{DATABASE}-wal")):
+        return None
+    return _missing(path)
+
+
 def _has_signs(state: Path, signs: tuple[str, ...]) -> bool:
     return any((state / sign).exists() for sign in signs)
 
@@ -361,8 +369,9 @@ def connect_reading(state: Path) -> sqlite3.Connection:
     if not os.access(state, os.R_OK | os.X_OK) or (path.exists() and not os.access(path, os.R_OK)):
         raise PermissionError(f"{path} may not be read by this user")
     if not path.exists():
-        if _has_signs(state, (*STATE_SIGNS, f"{DATABASE}-wal")):
-            raise _missing(path)
+        lost = lost_database(state)
+        if lost is not None:
+            raise lost
         raise NotFound(f"there is no store in {state} yet; swarmd reload or swarmd serve makes it")
     try:
         connection = open_reading(path)

@@ -13,6 +13,7 @@ import pytest
 
 from swarmd.errors import StoreUnusable
 from swarmd.store.database import StoreGone
+from tests.daemon.kit import until
 from tests.daemon.processes import SLEEPER
 
 WRITES = (
@@ -83,6 +84,18 @@ async def test_not_even_the_moment_before_the_next_look_is_written_into_nothing(
         await daemon.tick()
         assert not swarm.places.state.exists()
     assert not swarm.places.state.exists()
+
+
+async def test_whoever_waits_for_a_run_is_told_that_the_store_is_gone(swarm):
+    swarm.agent("disk", part="set_key")
+    swarm.stage.hold()
+    async with swarm.up():
+        waiting = asyncio.ensure_future(swarm.ask("run", agent="disk"))
+        await until(lambda: swarm.stage.now == 1)
+        _move(swarm.places.state)
+        await swarm.tick()
+    with pytest.raises(StoreUnusable, match="state is gone"):
+        await asyncio.wait_for(waiting, 10)
 
 
 async def test_a_store_that_is_where_it_was_stops_nobody(swarm):
