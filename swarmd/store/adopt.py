@@ -227,9 +227,7 @@ def _within(path: str, folders: Collection[str]) -> bool:
 
 
 def _marks_and_raised(shelf: Shelf, agent: str) -> tuple[dict[str, Mark], dict[str, str]]:
-    return shelf.writer.do(
-        lambda c: (marks.marks(c, agent), marks.raised(c, f"memory:{agent}:")), durable=False
-    )
+    return shelf.read(lambda c: (marks.marks(c, agent), marks.raised(c, f"memory:{agent}:")))
 
 
 def _mark_all(connection: sqlite3.Connection, agent: str, look: Look) -> None:
@@ -322,7 +320,7 @@ def _audit(connection: sqlite3.Connection, adopted: Adopted, at: datetime) -> No
 
 def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) -> _Plan | None:
     """What a person's text makes of the head; None: it is the head's text. Merging is done outside of transactions."""
-    head, bases, last = shelf.writer.do(lambda c: _ancestors(c, agent, path, seen), durable=False)
+    head, bases, last = shelf.read(lambda c: _ancestors(c, agent, path, seen))
     if head is not None and head.data == file.data:
         return None
     base = base_of(file.data, bases, last)

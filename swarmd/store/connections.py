@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,29 @@ def open_reading(path: Path) -> sqlite3.Connection:
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA query_only = 1")
     return connection
+
+
+class Readers:
+    """A reading connection for each thread that asks for one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._all: list[sqlite3.Connection] = []
+
+    def __call__(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = open_reading(self._path)
+            self._local.connection = connection
+            self._all.append(connection)
+        return connection
+
+    def close(self) -> None:
+        """Close them all; no thread may be at one any more."""
+        for connection in self._all:
+            connection.close()
 
 
 @contextmanager

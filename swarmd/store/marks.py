@@ -120,6 +120,12 @@ def targets(connection: sqlite3.Connection, agent: str) -> list[Target]:
     return found
 
 
+def waits(connection: sqlite3.Connection, agent: str) -> bool:
+    """Whether the agent has a swap to do."""
+    sql = "SELECT 1 FROM pending WHERE phase = 'todo' AND agent = ? LIMIT 1"
+    return connection.execute(sql, (agent,)).fetchone() is not None
+
+
 def agents_to_publish(connection: sqlite3.Connection) -> list[str]:
     """The agents with a swap to do."""
     return [

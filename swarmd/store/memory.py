@@ -17,6 +17,7 @@ from pathlib import Path
 from swarmd.core.wire import MemoryTree
 from swarmd.store import documents, marks, meta
 from swarmd.store.adopt import Adopted, adopt
+from swarmd.store.connections import Connection
 from swarmd.store.database import Writer
 from swarmd.store.disk import Disk, boot_id
 from swarmd.store.documents import head, heads, revision, write_revision
@@ -39,13 +40,16 @@ class MemoryFolders:
         self,
         root: Path,
         writer: Writer,
+        reader: Callable[[], Connection],
         clock: Callable[[], datetime],
         operator: str,
         *,
         disk: Disk | None = None,
         boot: Callable[[], str] = boot_id,
     ) -> None:
-        self._shelf = Shelf(root=root, writer=writer, clock=clock, operator=operator, disk=disk or Disk())
+        self._shelf = Shelf(
+            root=root, writer=writer, reader=reader, clock=clock, operator=operator, disk=disk or Disk()
+        )
         self._boot = boot
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._locks_lock = threading.Lock()
@@ -78,8 +82,7 @@ class MemoryFolders:
     def checkpoint(self) -> int:
         """Make all finished swaps durable with one flush; the number of them."""
         self.recover()
-        writer = self._shelf.writer
-        swaps = writer.do(marks.done_swaps, durable=False)
+        swaps = self._shelf.read(marks.done_swaps)
         if not swaps:
             return 0
         with contextlib.suppress(FileNotFoundError):
@@ -88,7 +91,7 @@ class MemoryFolders:
                 self._shelf.disk.sync(fd)
             finally:
                 os.close(fd)
-        writer.do(lambda c: marks.forget_swaps(c, swaps), durable=False)
+        self._shelf.writer.do(lambda c: marks.forget_swaps(c, swaps), durable=False)
         return len(swaps)
 
     def recover(self) -> list[Adopted]:
@@ -103,7 +106,7 @@ class MemoryFolders:
     def drop(self, agent: str) -> None:
         """Remove the folder of an agent that has no memory any more; files that the store does not know stay."""
         with self._alone(agent), self._shelf.folder(agent) as folder:
-            if self._shelf.writer.do(lambda c: marks.marks(c, agent), durable=False):
+            if self._shelf.read(lambda c: marks.marks(c, agent)):
                 return
             for name in folder.mend(folder.leftovers()):
                 folder.discard(name)
@@ -115,24 +118,24 @@ class MemoryFolders:
 
     def working_tree(self, agent: str) -> MemoryTree:
         """The agent's files as the store has them."""
-        files = self._shelf.writer.do(lambda c: documents.heads(c, agent), durable=False)
+        files = self._shelf.read(lambda c: documents.heads(c, agent))
         return MemoryTree.of({d.path: d.data for d in files if d.data is not None})
 
     def _recover(self) -> list[Adopted]:
-        writer, boot = self._shelf.writer, self._boot()
+        read, boot = self._shelf.read, self._boot()
         adopted: list[Adopted] = []
-        if writer.do(lambda c: meta.get(c, BOOT), durable=False) == boot:
-            agents = {*writer.do(marks.agents_to_publish, durable=False), *self._with_leftovers()}
+        if read(lambda c: meta.get(c, BOOT)) == boot:
+            agents = {*read(marks.agents_to_publish), *self._with_leftovers()}
             for agent in sorted(agents):
                 with self._alone(agent):
                     adopted += self._settle(agent)
             return adopted
-        for agent in writer.do(marks.agents_with_memory, durable=False):
+        for agent in read(marks.agents_with_memory):
             with self._alone(agent):
                 unsure = revalidate(self._shelf, agent)
                 adopted += adopt(self._shelf, agent, unsure)
                 adopted += self._settle(agent)
-        writer.do(lambda c: meta.put(c, BOOT, boot))
+        self._shelf.writer.do(lambda c: meta.put(c, BOOT, boot))
         return adopted
 
     def _settle(self, agent: str) -> list[Adopted]:
@@ -147,7 +150,7 @@ class MemoryFolders:
         return adopted
 
     def _is_kept(self, hash_: str) -> bool:
-        return self._shelf.writer.do(lambda c: marks.has_blob(c, hash_), durable=False)
+        return self._shelf.read(lambda c: marks.has_blob(c, hash_))
 
     def _with_leftovers(self) -> Iterator[str]:
         try:

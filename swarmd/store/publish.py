@@ -21,13 +21,15 @@ def publish(shelf: Shelf, agent: str) -> tuple[bool, list[Adopted]]:
 
     What cannot be published raises attention and stays pending; it is no reason for anyone to wait.
     """
+    prefix = f"memory-publish:{agent}:"
     problems: dict[str, str] = {}
     again = False
     adopted: list[Adopted] = []
     try:
         with shelf.folder(agent) as folder:
             adopted += finish_swaps(shelf, agent, folder)
-            targets = shelf.writer.do(lambda c: marks.targets(c, agent), durable=False)
+            waits, raised = shelf.read(lambda c: (marks.waits(c, agent), marks.raised(c, prefix)))
+            targets = shelf.writer.do(lambda c: marks.targets(c, agent), durable=False) if waits else []
             for target in sorted(targets, key=_order):
                 try:
                     item = _publish_one(shelf, agent, folder, target, problems)
@@ -38,7 +40,7 @@ def publish(shelf: Shelf, agent: str) -> tuple[bool, list[Adopted]]:
                     problems[target.path] = f"it cannot be written: {os.strerror(error.errno or 0)}"
     except OSError as error:
         problems[""] = f"its folder cannot be used: {os.strerror(error.errno or 0)}"
-    raised = shelf.writer.do(lambda c: marks.raised(c, f"memory-publish:{agent}:"), durable=False)
+        raised = shelf.read(lambda c: marks.raised(c, prefix))
     shelf.raise_problems("memory-publish", agent, problems, raised)
     return again or bool(adopted), adopted
 

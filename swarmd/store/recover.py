@@ -23,10 +23,10 @@ BOOT = "memory_boot"
 def revalidate(shelf: Shelf, agent: str) -> set[str]:
     """Judge every file of the agent's. The answer: paths of which it is not known what they last held."""
     with shelf.folder(agent) as folder:
-        known = shelf.writer.do(lambda c: marks.marks(c, agent), durable=False)
+        known = shelf.read(lambda c: marks.marks(c, agent))
         unsure = {path for path, mark in known.items() if mark.phase is not None}
         _leftovers(shelf, agent, folder, known)
-        known = shelf.writer.do(lambda c: marks.marks(c, agent), durable=False)
+        known = shelf.read(lambda c: marks.marks(c, agent))
         for mark in known.values():
             _revalidate_one(shelf, agent, folder, mark, sure=mark.path not in unsure)
     return unsure

@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from swarmd.store import marks
+from swarmd.store.connections import Connection, reading
 from swarmd.store.database import Writer
 from swarmd.store.disk import Disk, user_name
 from swarmd.store.folder import Folder
 
+T = TypeVar("T")
 CANNOT_EXCHANGE = (
     "the file system of the memory folders cannot exchange names: a file saved at the very instant of publishing may be"
     " displaced; move the state to a local file system"
@@ -25,11 +28,18 @@ class Shelf:
 
     root: Path
     writer: Writer
+    reader: Callable[[], Connection]
+    """The calling thread's reading connection: what need not be written need not wait for the writer."""
     clock: Callable[[], datetime]
     operator: str
     disk: Disk
     exchanges: bool | None = None
     """Whether the file system can exchange names; None: not yet known."""
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """What the store says now, in one view."""
+        with reading(self.reader()) as connection:
+            return work(connection)
 
     def folder(self, agent: str) -> Folder:
         """The agent's folder, to be opened by `with`."""

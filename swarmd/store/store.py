@@ -11,7 +11,7 @@ from pathlib import Path
 from swarmd.core.instants import to_text
 from swarmd.errors import StoreUnusable
 from swarmd.store import meta, opening
-from swarmd.store.connections import open_reading
+from swarmd.store.connections import Readers
 from swarmd.store.database import Writer
 from swarmd.store.memory import MemoryFolders
 
@@ -31,27 +31,21 @@ class Store:
     ) -> None:
         self.state = state
         self._lock = lock
-        self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
         self._block = handoff_block
         self._numbers: list[int] = []
         self._numbering = threading.Lock()
         self.writer = Writer(opening.connect_writing(state, thorough=thorough))
-        self.folders = MemoryFolders(state / "memory", self.writer, now, operator)
+        self.reader = Readers(state / opening.DATABASE)
+        """This thread's reading connection, whenever it is called."""
+        # Its own: whoever settles memory may be in the middle of a longer read, and must not be shown the past.
+        self._memory_reader = Readers(state / opening.DATABASE)
+        self.folders = MemoryFolders(state / "memory", self.writer, self._memory_reader, now, operator)
         try:
             self.folders.recover()
         except BaseException:
+            self._memory_reader.close()
             self.writer.close()
             raise
-
-    def reader(self) -> sqlite3.Connection:
-        """This thread's reading connection."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = open_reading(self.state / opening.DATABASE)
-            self._local.connection = connection
-            self._readers.append(connection)
-        return connection
 
     def reserve(self) -> int:
         """A handoff's number that nobody else gets. Numbers are taken in blocks, so that asking costs no flush."""
@@ -65,8 +59,8 @@ class Store:
         """Finish what waits and give the lock back."""
         try:
             # Readers first: the last to close tidies up, and only the writer can.
-            for reader in self._readers:
-                reader.close()
+            self.reader.close()
+            self._memory_reader.close()
             self.writer.close()
         finally:
             self._lock.release()

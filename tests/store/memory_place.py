@@ -11,7 +11,7 @@ from swarmd.core.merge import merge
 from swarmd.core.staging import Conflict, MemoryWritten
 from swarmd.core.world import Document
 from swarmd.store import documents, marks, schema
-from swarmd.store.connections import open_writing
+from swarmd.store.connections import Readers, open_writing
 from swarmd.store.database import Writer
 from swarmd.store.disk import Disk
 from swarmd.store.memory import MemoryFolders
@@ -57,8 +57,9 @@ class Place:
             make_database(state / "swarmd.db")
         self.disk = disk or PatientDisk()
         self.writer = Writer(open_writing(state / "swarmd.db"))
+        self.reader = Readers(state / "swarmd.db")
         self.folders = MemoryFolders(
-            state / "memory", self.writer, lambda: NOW, "ada", disk=self.disk, boot=lambda: boot
+            state / "memory", self.writer, self.reader, lambda: NOW, "ada", disk=self.disk, boot=lambda: boot
         )
 
     def again(self, *, boot: str | None = None, disk: Disk | None = None) -> Place:
@@ -66,6 +67,7 @@ class Place:
         return Place(self.state, boot=boot or self.boot, disk=disk)
 
     def close(self) -> None:
+        self.reader.close()
         self.writer.close()
 
     def file(self, path: str = "MEMORY.md", agent: str = AGENT) -> Path:
