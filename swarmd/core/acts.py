@@ -1,6 +1,6 @@
 """Every act, defined once: name, arguments, who may ask for it, and the sentence that a model reads.
 
-CLI, session socket and (later) MCP tools are made from this table; core.asking turns a call into changes.
+CLI, session socket and a model's tools (core.tools) are made from this table; core.asking turns a call into changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 from swarmd.errors import NotFound, Refused
 
-ArgKind = Literal["text", "int", "time", "priority", "agent"]
+ArgKind = Literal["text", "int", "time", "priority", "agent", "status"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,3 +95,6 @@ ACTS: Mapping[str, Act] = {
             sentence="Tell the agent above you something; it is data to it, not a command.", rule="to its parent"),
     )
 }  # fmt: skip
+
+OPERATORS_ONLY = frozenset({"handoff_requeue"})
+"""Acts of this table that no agent has."""

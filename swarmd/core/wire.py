@@ -69,7 +69,7 @@ class Request:
     """Values to be masked wherever output is kept."""
 
 
-Outcome = Literal["success", "failed", "unavailable", "timed_out", "cancelled"]
+Outcome = Literal["success", "failed", "unavailable", "timed_out", "cancelled", "lost"]
 """What a runner can report; the session's own outcome (committed, refused ...) is decided after it."""
 
 
@@ -107,6 +107,9 @@ class Result:
     stdout: Captured = Captured()
     stderr: Captured = Captured()
     usage: Usage = Usage()
+    """All that the session used."""
+    by_model: Mapping[str, Usage] = field(default_factory=dict)
+    """The same by model, where the runner can tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,14 @@ from swarmd.runners.memory_copy import read_memory
 from swarmd.runners.memory_desk import MemoryDesk
 from swarmd.runners.outcomes import RunCancelled, one_line, outcome
 from swarmd.runners.process import Cancelled, Ended, Start, run_process
+from swarmd.runners.registry import Capability
 from swarmd.runners.sandbox import Policy, describe, missing_problems, policy, write_problems
 from swarmd.runners.socket import DeskSocket
 from swarmd.runners.workspace import OutputLog, Workspace, clear, places, prepare
 
 kind = "command"
 measures: frozenset[str] = frozenset()
+capabilities: frozenset[Capability] = frozenset()
 CHECK_SECONDS = 60.0
 CANCELLED = "cancelled, and ended with all its processes"
 T = TypeVar("T")
@@ -140,7 +142,7 @@ async def _at_the_desk(request: Request, desk: Desk, where: Workspace, steps: _S
     memory = MemoryDesk(
         agent=request.agent, folder=where.memory, base=request.memory, read_only=request.read_only, desk=desk
     )
-    socket = DeskSocket(where.socket, token=request.token, desk=desk, memory=memory)
+    socket = DeskSocket(where.socket, token=request.token, memory=memory)
     await socket.open()
     try:
         yield

@@ -1,4 +1,6 @@
-"""What a session does to its own memory by desk calls: done at once on its working copy, never in the store."""
+"""The desk with the session's memory copy before it: what a session does to its own memory by calls is done at once
+on its working copy, never in the store.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,16 @@ class MemoryDesk:
         self._desk = desk
         self._one_at_a_time = asyncio.Lock()
         self._answers: OrderedDict[str, Reply] = OrderedDict()
+
+    async def answer(self, message: Message) -> Reply:
+        """Any call of the session: this is where each transport (socket, MCP, a worker's channel) hands it in. What is
+        about the memory copy is answered here; the desk decides all else.
+        """
+        if message.call == "checkpoint":
+            return await self.checkpoint(message)
+        if message.call in MEMORY_CALLS and self.is_own(message.args):
+            return await self.call(message)
+        return await self._desk.call(message)
 
     def is_own(self, args: Mapping[str, JSON]) -> bool:
         """Whether a call means the session's own memory (the desk answers for that of others)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from pydantic import BaseModel
 
@@ -15,6 +15,18 @@ from swarmd.runners.host import Host
 
 GROUP = "swarmd.runners"
 BUILT_IN: Mapping[str, str] = {"command": "swarmd.runners.command"}
+
+
+Capability = Literal[
+    "system_prompt",  # gives the system part apart from the user part, as a system prompt
+    "tools",  # gives the model the session's acts as tools
+    "usage",  # tells how many tokens were used
+    "cost",  # tells, itself or by a price list, what they cost
+    "max_turns",  # ends a session after so many answers of the model
+    "tells_truncation",  # an answer that was cut off is not taken for a success
+    "tells_refusal",  # nor one that the model refused to give
+    "hides_token",  # keeps the session's token from programs that the model starts
+]
 
 
 class RunnerModule(Protocol):
@@ -27,6 +39,10 @@ class RunnerModule(Protocol):
     @property
     def measures(self) -> frozenset[str]:
         """The limits that this runner can measure; any other limit of that sort is an error in the agent's file."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What this runner can do; what an agent's file asks for beyond it, `swarmd check` names."""
 
     def make(self, host: Host) -> Runner:
         """The runner, at this host."""
@@ -48,7 +64,7 @@ def load(kind: str) -> RunnerModule:
         module = point.load()
     except Exception as error:  # a stranger's code: whatever it raises must not take the others down
         raise BadInput(f"the runner {kind!r} ({point.value}) cannot be loaded: {error!r}") from error
-    missing = [name for name in ("Options", "measures", "make") if not hasattr(module, name)]
+    missing = [name for name in ("Options", "measures", "capabilities", "make") if not hasattr(module, name)]
     if missing:
         raise BadInput(f"the runner {kind!r} ({point.value}) lacks {', '.join(missing)}")
     return cast(RunnerModule, module)

@@ -1,6 +1,4 @@
-"""The desk's Unix socket: one JSON line a request, one a reply. It checks the token and answers for the memory
-copy; every other wish goes to the desk, which decides.
-"""
+"""The desk's Unix socket: one JSON line a request, one a reply. It checks the token; the desk decides."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from swarmd.core.wire import JSON, Desk, Message, Reply
-from swarmd.runners.memory_desk import MEMORY_CALLS, MemoryDesk
+from swarmd.core.wire import JSON, Message, Reply
+from swarmd.runners.memory_desk import MemoryDesk
 
 LINE_BYTES = 2 * 1024 * 1024
 """More than the largest memory file, so that one can be written through the socket."""
@@ -60,10 +58,9 @@ def _bytes(text: str) -> bytes:
 class DeskSocket:
     """Serves one session's desk at `path` until it is closed; after that the path is gone."""
 
-    def __init__(self, path: str, *, token: str, desk: Desk, memory: MemoryDesk) -> None:
+    def __init__(self, path: str, *, token: str, memory: MemoryDesk) -> None:
         self._path = path
         self._token = token
-        self._desk = desk
         self._memory = memory
         self._large = asyncio.Semaphore(LARGE_LINES)
         self._connections: set[asyncio.Task[None]] = set()
@@ -137,11 +134,7 @@ class DeskSocket:
             self._answering.discard(task)
 
     async def _judged(self, message: Message) -> Reply:
-        if message.call == "checkpoint":
-            return await self._memory.checkpoint(message)
-        if message.call in MEMORY_CALLS and self._memory.is_own(message.args):
-            return await self._memory.call(message)
-        return await self._desk.call(message)
+        return await self._memory.answer(message)
 
 
 def _error(kind: str, sentence: str) -> Reply:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from swarmd.core.acts import ACTS
 from swarmd.core.agent import Limits, MemoryRules
+from swarmd.core.tools import TOOLS
 from swarmd.core.wire import Message
 from swarmd.service.reading import READS
 from tests.swarm import Swarm
@@ -428,3 +429,23 @@ async def test_refusals_are_bounded(swarm):
     session = await in_session(swarm, script)
     assert len(session["refusals"]) == 500
     assert max(len(r["act"]) for r in session["refusals"]) == 200
+
+
+# -- the tools of models ------------------------------------------------------------------------------------
+
+_SAMPLE = {"key": "k", "value": "v", "id": 1, "to": "game", "text": "t", "reply": "r", "file": "MEMORY.md",
+           "reason": "why", "session": "1"}  # fmt: skip
+
+
+async def test_the_desk_knows_every_tool_and_its_arguments(swarm):
+    async def script(part):
+        for tool in (*TOOLS.values(),):
+            if tool.name == "checkpoint":
+                continue
+            given = {arg.name: _SAMPLE[arg.name] for arg in tool.args if arg.required}
+            reply = await part.ask(tool.name, **given)
+            assert "there is no" not in (reply.error or "") or reply.kind == "not_found", reply
+            assert "no call" not in (reply.error or ""), reply
+            assert "takes" not in (reply.error or ""), reply
+
+    await in_session(swarm, script)
