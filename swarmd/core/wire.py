@@ -63,6 +63,8 @@ class Request:
     """`level`, `write` (list of absolute paths), `home` ("private" or a path), `network` (bool)."""
     timezone: str
     timeout_seconds: float
+    token_limit: int | None = None
+    """`tokens_per_session`: the session ends as failed when `Usage.counted` goes above it; None: no limit."""
     token: str = field(repr=False)
     """The secret with which the session's programs speak at the desk."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -82,6 +84,26 @@ class Usage:
     cache_read: int | None = None
     cache_write: int | None = None
     usd: float | None = None
+
+    @property
+    def counted(self) -> int:
+        """What counts against limits of tokens: input, output, cache writes, and a tenth of cache reads."""
+        whole = (self.tokens_in or 0) + (self.tokens_out or 0) + (self.cache_write or 0)
+        return whole + (self.cache_read or 0) // 10
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together. What is known of one side only counts alone; money that is unknown on one side is unknown."""
+        whole = [
+            None if mine is None and theirs is None else (mine or 0) + (theirs or 0)
+            for mine, theirs in (
+                (self.tokens_in, other.tokens_in), (self.tokens_out, other.tokens_out),
+                (self.cache_read, other.cache_read), (self.cache_write, other.cache_write),
+            )
+        ]  # fmt: skip
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Usage(
+            tokens_in=whole[0], tokens_out=whole[1], cache_read=whole[2], cache_write=whole[3], usd=usd
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,5 +30,6 @@ def request_of(
         user=prompt.user, memory=memory, read_only=(*agent.memory.read_only, "archive/**"),
         options=agent.runner_options, folder=agent.folder, timezone=agent.when.timezone,
         sandbox={"level": box.level, "write": list(box.write), "home": box.home, "network": box.network},
-        timeout_seconds=agent.limits.timeout_seconds, token=token, secrets=secrets,
+        timeout_seconds=agent.limits.timeout_seconds, token_limit=agent.limits.tokens_per_session, token=token,
+        secrets=secrets,
     )  # fmt: skip
