@@ -26,7 +26,7 @@ from swarmd.runners.process import Cancelled, Ended, Start, run_process
 from swarmd.runners.registry import Capability
 from swarmd.runners.sandbox import Policy, describe, missing_problems, policy, write_problems
 from swarmd.runners.socket import DeskSocket
-from swarmd.runners.workspace import OutputLog, Workspace, clear, places, prepare
+from swarmd.runners.workspace import OutputLog, Workspace, clear, clear_but_memory, places, prepare
 
 kind = "command"
 measures: frozenset[str] = frozenset()
@@ -85,7 +85,7 @@ class Command:
         except (SwarmdError, OSError) as error:
             result = Result(outcome="failed", reason=_sentence(error))
         finally:
-            await steps.through(asyncio.to_thread(clear, where))
+            await steps.through(asyncio.to_thread(clear_but_memory, where))
         if steps.cancelled:
             raise RunCancelled(replace(result, outcome="cancelled", reason=CANCELLED))
         return result

@@ -13,6 +13,10 @@ from swarmd.runners.host import Host
 from swarmd.runners.memory_copy import materialize
 
 SOCKET_PATH_BYTES = 107
+PART = ".part"
+"""A memory copy of this ending is not whole: it is being made or removed. A daemon that dies meanwhile would else take
+what is missing for what the session has deleted.
+"""
 LOG_BYTES = 10 * 1024 * 1024
 LOG_TAIL_BYTES = 1024 * 1024
 """How much of it is kept for the end of what a session prints."""
@@ -75,18 +79,37 @@ def prepare(
     fd = os.open(where.prompt, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
     with os.fdopen(fd, "wb") as file:
         file.write(prompt)
-    materialize(where.memory, memory, read_only)
+    materialize(where.memory + PART, memory, read_only)
+    os.rename(where.memory + PART, where.memory)
     return where
 
 
 def clear(where: Workspace) -> None:
     """Remove all but the log, whatever the session has made of it; its processes are dead."""
-    for folder in (where.memory, where.temp, where.bin, where.socket_folder):
+    clear_but_memory(where)
+    drop_memory(where.folder)
+
+
+def clear_but_memory(where: Workspace) -> None:
+    """The same at a run's end: the memory copy stays until what the session has made of it is kept elsewhere."""
+    for folder in (where.temp, where.bin, where.socket_folder):
         remove_tree(folder)
     try:
         os.unlink(where.prompt)
     except FileNotFoundError:
         pass
+
+
+def drop_memory(folder: str) -> None:
+    """Remove the memory copy in a session's folder, at one instant for whoever looks for it."""
+    copy = os.path.join(folder, "memory")
+    remove_tree(copy + PART)
+    try:
+        os.rename(copy, copy + PART)
+    except OSError:
+        pass  # it is not there; or its session has put something in the way, and has only itself to blame
+    remove_tree(copy + PART)
+    remove_tree(copy)
 
 
 def remove_tree(path: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from swarmd.core import acts, asking
@@ -105,6 +106,12 @@ class SessionDesk:
         found = self._memory_changes(self.masking.tree(memory, self._base))
         kept = [c for c in found if not (problems and isinstance(c, WriteMemory) and c.data is None)]
         return [*self.tally.changes, *kept]
+
+    def keep_left(self, changes: Sequence[Change]) -> None:
+        """Keep what the memory copy has come to, of all `changes` at the end: the copy is removed next."""
+        # The session's end does not hang on it: a full disk is no reason.
+        with suppress(Failed, OSError):
+            self._journal.left(changes[len(self.tally.changes) :])
 
     def close(self) -> None:
         """The session has ended: whoever still asks is told so."""

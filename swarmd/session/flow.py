@@ -26,6 +26,7 @@ from swarmd.core.wire import MemoryTree, Request, Result
 from swarmd.core.world import Actor
 from swarmd.errors import Refused, SwarmdError
 from swarmd.runners.outcomes import RunCancelled
+from swarmd.runners.workspace import drop_memory
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.journal import Journal
@@ -115,19 +116,33 @@ async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str])
         raise
     except Exception as error:  # noqa: BLE001 - runners are plug-ins: whatever they raise ends their session
         reason = _fault(f"the runner {started.agent.runner_kind} broke", error)
-        return Ending(outcome="failed", reason=reason, changes=await _left(started, result), result=result)
+        return Ending(
+            outcome="failed", reason=reason, changes=await _left(ports, started, result), result=result
+        )
     except asyncio.CancelledError as stop:
         result = stop.result if isinstance(stop, RunCancelled) else result
         reason = why_cancelled()
-        return Ending(outcome="cancelled", reason=reason, changes=await _left(started, result), result=result)
+        return Ending(
+            outcome="cancelled", reason=reason, changes=await _left(ports, started, result), result=result
+        )
 
 
-async def _left(started: Started, result: Result | None) -> tuple[Change, ...]:
-    """The change set of a session whose runner is at its end: nothing comes to it any more."""
-    await through(asyncio.ensure_future(started.desk.shut()))
-    if result is None:
-        return tuple(started.desk.changes_with(None))
-    return tuple(started.desk.changes_with(result.memory, result.memory_problems))
+async def _left(ports: Ports, started: Started, result: Result | None) -> tuple[Change, ...]:
+    """The change set of a session whose runner is at its end: nothing comes to it any more. It is kept before the
+    memory copy is removed, so that no daemon that dies before the commit takes it along.
+    """
+    desk = started.desk
+    await through(asyncio.ensure_future(desk.shut()))
+    memory, problems = (result.memory, result.memory_problems) if result is not None else (None, ())
+    changes = desk.changes_with(memory, problems)
+    folder = session_folder(ports, started.order.id)
+
+    def keep() -> None:
+        desk.keep_left(changes)
+        drop_memory(str(folder))
+
+    await through(asyncio.ensure_future(asyncio.to_thread(keep)))
+    return tuple(changes)
 
 
 def _fault(what: str, error: Exception) -> str:
@@ -225,7 +240,7 @@ def _depth(order: Order, seen: Snapshot) -> int:
 
 async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
     """The ending that a runner's result means, before the commit."""
-    changes = await _left(started, result)
+    changes = await _left(ports, started, result)
     outcome, reason = _outcome(result, started.desk.tally.failed)
     if outcome == "success" and result.memory_problems:
         outcome, reason = "refused", "; ".join(result.memory_problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,10 @@ class Journal:
         """Say, before its commit, that checkpoint `number` takes all changes so far."""
         self._line({"checkpoint": number, "bases": {path: list(base) for path, base in bases.items()}})
 
+    def left(self, changes: Sequence[Change]) -> None:
+        """Keep the difference that the memory copy makes at the end, before the copy is removed."""
+        self._line({"left": [change_to_json(change) for change in changes]})
+
     def close(self) -> None:
         """No more comes."""
         os.close(self._fd)
@@ -51,23 +55,33 @@ def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
     """
     changes: list[Change] = []
     bases: Bases | None = None
-    try:
-        data = (folder / NAME).read_bytes()
-    except FileNotFoundError:
-        return [], None
-    for line in data.split(b"\n"):
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if not isinstance(value, dict):
-            continue
+    for value in _lines(folder):
         if "change" in value:
             changes.append(change_from_json(value["change"]))
         elif value.get("checkpoint", checkpoints + 1) <= checkpoints:
             changes.clear()
             bases = {path: (base[0], base[1]) for path, base in value["bases"].items()}
     return changes, bases
+
+
+def left(folder: Path) -> list[Change] | None:
+    """The difference that the memory copy made when the session's program had ended; None: it had not."""
+    found = [value["left"] for value in _lines(folder) if "left" in value]
+    return [change_from_json(raw) for raw in found[-1]] if found else None
+
+
+def _lines(folder: Path) -> Iterator[dict[str, Any]]:
+    try:
+        data = (folder / NAME).read_bytes()
+    except FileNotFoundError:
+        return
+    for line in data.split(b"\n"):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(value, dict):
+            yield value
 
 
 def differences(agent: str, base: MemoryTree, memory: MemoryTree, bases: Bases) -> list[Change]:

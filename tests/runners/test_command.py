@@ -192,12 +192,12 @@ async def test_an_edit_of_a_read_only_file_and_a_link_are_problems(machine):
     )
 
 
-async def test_only_the_log_is_left_of_a_session(machine):
+async def test_only_the_log_and_the_memory_copy_are_left_of_a_session(machine):
     result = await machine.run(
         "sh", "-c", "echo one; echo two >&2; cd $TMPDIR; mkdir -p a/b; chmod 0 a/b; chmod 0 a"
     )
     assert result.outcome == "success"
-    assert os.listdir(machine.state / "sessions/1") == ["output.log"]
+    assert sorted(os.listdir(machine.state / "sessions/1")) == ["memory", "output.log"]
     assert sorted((machine.state / "sessions/1/output.log").read_text().split()) == ["one", "two"]
     assert os.listdir(machine.root / "run/s") == []
 
@@ -206,7 +206,7 @@ async def test_a_very_deep_temp_folder_is_removed(machine):
     script = "import os\nos.chdir(os.environ['TMPDIR'])\nfor _ in range(3000): os.mkdir('d'); os.chdir('d')\n"
     result = await machine.run(machine.python(script))
     assert result.outcome == "success", result.reason
-    assert os.listdir(machine.state / "sessions/1") == ["output.log"]
+    assert sorted(os.listdir(machine.state / "sessions/1")) == ["memory", "output.log"]
 
 
 async def test_secrets_are_masked_in_what_is_kept(machine):
@@ -234,10 +234,10 @@ async def test_cancelling_ends_it_and_hands_over_what_there_was(machine):
     assert caught.value.result.outcome == "cancelled"
     assert caught.value.result.memory.read("MEMORY.md") == b"# Notes\nkept\n"
     assert text_of(caught.value.result) == "begun\n"
-    assert os.listdir(machine.state / "sessions/1") == ["output.log"]
+    assert sorted(os.listdir(machine.state / "sessions/1")) == ["memory", "output.log"]
 
 
-@pytest.mark.parametrize("step", ["_result", "clear"])
+@pytest.mark.parametrize("step", ["_result", "clear_but_memory"])
 async def test_a_cancellation_that_comes_when_the_program_has_ended_hands_over_its_memory_too(
     machine, monkeypatch, step
 ):
@@ -260,7 +260,7 @@ async def test_a_cancellation_that_comes_when_the_program_has_ended_hands_over_i
         await session
     assert caught.value.result.outcome == "cancelled"
     assert caught.value.result.memory.read("MEMORY.md") == b"# Notes\nkept\n"
-    assert os.listdir(machine.state / "sessions/1") == ["output.log"]
+    assert sorted(os.listdir(machine.state / "sessions/1")) == ["memory", "output.log"]
 
 
 async def test_python_signals_are_the_usual_ones(machine):

@@ -1,12 +1,16 @@
 """What a daemon that was killed leaves: the session is lost, its draft is not."""
 
+import asyncio
 import os
+import shutil
+from contextlib import suppress
 
 import pytest
 
-from swarmd.core.agent import Limits
+from swarmd.core.agent import Limits, Success
 from swarmd.core.changes import SetKey
 from swarmd.core.wire import MemoryTree
+from swarmd.runners import workspace
 from swarmd.runners.memory_copy import materialize
 from swarmd.session import journal
 from swarmd.session.machine import host_of
@@ -129,6 +133,65 @@ def test_a_checkpoint_that_was_announced_and_not_made_leaves_all_in_the_draft(sw
 
     session = killed(swarm, script)
     assert [c["target"] for c in session["changes"]] == ["studio/a", "studio/b", "studio:MEMORY.md"]
+
+
+@pytest.mark.parametrize("when", ["made", "removed"])
+def test_a_memory_copy_that_was_being_made_or_removed_is_no_deletion(swarm, monkeypatch, when):
+    for name in ("MEMORY.md", "a.md"):
+        swarm.call("memory_write", agent="studio", file=name, text=f"{name}\n")
+    host = host_of(swarm.places)
+
+    async def script(part):
+        memory, id = part.request.memory, str(part.request.session)
+        shutil.rmtree(copy_of(swarm, id))
+        # Half of what it was to do, then the daemon is gone.
+        with monkeypatch.context() as patch, suppress(OSError):
+            if when == "made":
+                patch.setattr(workspace, "materialize", half_made)
+                workspace.prepare(host, id, prompt=b"", memory=memory, read_only=())
+            else:
+                workspace.prepare(host, id, prompt=b"", memory=memory, read_only=())
+                patch.setattr(workspace, "remove_tree", half_removed)
+                workspace.drop_memory(workspace.places(host, id).folder)
+
+    session = killed(swarm, script)
+    assert (session["outcome"], session["draft"], session["changes"]) == ("lost", None, [])
+    swarm.call("memory_show", agent="studio", file="a.md")
+
+
+def half_made(folder, tree, read_only):
+    materialize(folder, MemoryTree.of({"MEMORY.md": b""}), read_only)
+    raise OSError
+
+
+def half_removed(folder):
+    if os.path.exists(folder):
+        os.unlink(os.path.join(folder, "a.md"))
+
+
+def test_what_a_session_has_made_of_its_memory_is_in_the_draft_when_the_copy_is_gone_before_the_commit(swarm):
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="old\n")
+    swarm.change("studio", success=Success(command=("true",)))
+
+    async def script(part):
+        materialize(str(copy_of(swarm, part.request.session)), part.request.memory, ())
+        await part.act("ctx_set", key="k", value="v")
+        edit(part, "MEMORY.md", "new\n")
+
+    async def check(request, command, memory):
+        # The program has ended, the commit has not begun: minutes may lie between.
+        assert not copy_of(swarm, request.session).exists()
+        raise Killed
+
+    id = swarm.queue("studio")
+    with pytest.raises(Killed):
+        asyncio.run(swarm.start(id, script, check=check))
+    swarm.close()
+    swarm.open()
+    assert recover(swarm.store, host_of(swarm.places), swarm.clock.now()) == [id]
+    assert [c["act"] for c in swarm.session(id)["changes"]] == ["ctx_set", "memory_write"]
+    swarm.call("session_apply", session="studio")
+    assert swarm.text("studio") == "new\n"
 
 
 def test_a_lost_session_is_retried_but_not_after_a_checkpoint(swarm):
