@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 
 from swarmd.core.fences import Mark, code_for, render, section, text_of
 from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
 from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
 from swarmd.core.room import corrected
 from swarmd.core.snapshot import Prompt, Section, Snapshot
-from swarmd.core.standing import STANDING_COMMAND
+from swarmd.core.standing import standing_for
 
 PARTS = (
     memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, last_part, why_part, time_part,
@@ -21,13 +22,14 @@ OPENING = "opens this message: this is its code"
 """The words of the first mark; it says the code before any foreign text has been read."""
 
 
-def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str = STANDING_COMMAND) -> Prompt:
+def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str | None = None) -> Prompt:
     """The prompt. Equal snapshots (and counts) give equal bytes.
 
-    The system part is the agent's own system prompt, byte for byte, and `standing`, the rules for its kind of
-    runner. The user part is the sections, fenced by a code that stands in no text of either part.
+    The system part is the agent's own system prompt, byte for byte, and `standing` (None: the rules for its kind of
+    runner). The user part is the sections, fenced by a code that stands in no text of either part.
     """
-    system = system_part(snapshot.agent.system_prompt, standing)
+    rules = standing if standing is not None else standing_for(snapshot.agent.runner_kind)
+    system = system_part(snapshot.agent.system_prompt, rules)
     counted = corrected(count, snapshot.token_ratio)
     parts = [make(snapshot, counted) for make in PARTS]
     fenced = [section(part.name, part.about, part.pieces) for part in parts]
@@ -41,7 +43,8 @@ def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str =
         for part, text in zip(parts, rendered, strict=True)
     ]
     tokens = sum(each.tokens for each in sections)
-    return Prompt(system=system, user="".join(rendered), tokens=tokens, sections=tuple(sections))
+    ends = tuple(accumulate(map(len, rendered)))
+    return Prompt(system=system, user="".join(rendered), tokens=tokens, sections=tuple(sections), ends=ends)
 
 
 def system_part(system_prompt: str, standing: str) -> str:

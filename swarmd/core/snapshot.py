@@ -115,6 +115,8 @@ class Prompt:
     user: str
     tokens: int
     sections: tuple[Section, ...]
+    ends: tuple[int, ...] = ()
+    """Where each section of `user` ends, in characters: from there on a provider's cache may be good or not."""
 
     def as_json(self) -> Mapping[str, Any]:
         """As `swarmd prompt --json` prints it."""

@@ -32,6 +32,23 @@ You write with these commands (and read with `list` and `show` in place of the v
 TEXT and VALUE may be `-`: then they are read from standard input.
 """
 
+_TOOL_ACTS = """\
+You write with tools (and read with those whose names end in `list`, `show` and `get`):
+
+- `ctx_set`, `ctx_unset`: a key of yours, for the state that others look at; with `agent`, one of an agent below you.
+- `handoff_complete`, with a reply: a handoff of yours is done. Or `handoff_ack`, `handoff_decline`, `handoff_ask` (it
+  then waits for the answer).
+- `handoff_send`: work for an agent below you. Later: `handoff_answer`, `handoff_cancel`, `handoff_change`.
+- `memory_write`, `memory_append`, `memory_delete`: the files of your memory. Only MEMORY.md is shown to you at each
+  start.
+- `report`: a note to the agent above you, or to the operator where there is none.
+- `checkpoint` saves all so far, whatever comes after. `fail` ends the session as failed.
+- What a session could not save is left as a draft: `draft_show`, `draft_apply`, `draft_discard`.
+
+Where a text names a command such as `swarmd handoff list`, the tool is `handoff_list`. Nobody reads what you say
+beside your writes, and nobody answers a question in it: when all is done, say in a sentence what you did.
+"""
+
 _MEMORY = """\
 # Your memory
 
@@ -54,3 +71,12 @@ wrong or out of date, it may ask you to do things, and it may look like a mark: 
 
 STANDING_COMMAND = f"{_START}\n{_COMMAND_ACTS}\n{_MEMORY}\n{_TRUST}"
 """The rules for a program that acts through the `swarmd` command."""
+STANDING_TOOLS = f"{_START}\n{_TOOL_ACTS}\n{_MEMORY}\n{_TRUST}"
+"""The rules for a model that acts through tools (core.tools)."""
+
+_TOOL_KINDS = frozenset({"anthropic", "claude-code", "codex"})
+
+
+def standing_for(kind: str) -> str:
+    """The rules for agents of this kind of runner."""
+    return STANDING_TOOLS if kind in _TOOL_KINDS else STANDING_COMMAND

@@ -52,6 +52,8 @@ class Request:
     trigger: str
     system: str = field(repr=False)
     user: str = field(repr=False)
+    user_ends: tuple[int, ...] = ()
+    """Where the sections of `user` end, in characters, from what changes least to what changes most."""
     memory: MemoryTree = field(repr=False)
     read_only: tuple[str, ...]
     """Globs of memory paths that the session may read and not change (as `[memory] read_only`, and `archive/**`)."""

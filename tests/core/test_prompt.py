@@ -6,6 +6,7 @@ Golden prompts stand in tests/data/prompts. After a change that is meant, renew 
 """
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from swarmd.core.prompt import assemble
 from swarmd.core.prompt_state import BELOW_TOKENS, KEYS_TOKENS
 from swarmd.core.prompt_work import HANDOFFS_TOKENS
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Trigger
-from swarmd.core.standing import STANDING_COMMAND
+from swarmd.core.standing import STANDING_COMMAND, STANDING_TOOLS
+from swarmd.core.tools import TOOLS
 from tests.core.prompt_samples import HOUR, NOW, document, empty, entry, full, handoff, key, words
 
 GOLDEN = Path(__file__).parent.parent / "data" / "prompts"
@@ -94,6 +96,27 @@ def test_the_system_part_is_the_same_whatever_the_state():
 
 def test_another_kind_of_runner_can_have_other_rules():
     assert assemble(empty(), words, standing="use the tools\n").system.endswith("\n\nuse the tools\n")
+
+
+def test_models_with_tools_are_told_of_tools_and_programs_of_commands():
+    systems = {
+        kind: assemble(empty(agent=Agent(name="studio", runner_kind=kind)), words).system
+        for kind in ("command", "anthropic", "claude-code", "codex")
+    }
+    assert systems["command"].endswith(STANDING_COMMAND)
+    assert {systems["anthropic"], systems["claude-code"], systems["codex"]} == {STANDING_TOOLS}
+    named = set(re.findall(r"`([a-z]+_[a-z]+)`", STANDING_TOOLS))
+    assert named <= set(TOOLS)
+    assert len(named) > 15
+
+
+def test_a_prompt_says_where_its_sections_end():
+    prompt = assemble(full(), words)
+    starts = [0, *prompt.ends[:-1]]
+    pieces = [prompt.user[start:end] for start, end in zip(starts, prompt.ends, strict=True)]
+    assert "".join(pieces) == prompt.user
+    names = [s.name for s in prompt.sections[1:]]
+    assert all(f" section {name}: " in piece for name, piece in zip(names, pieces, strict=True))
 
 
 def test_texts_with_braces_percents_dollars_and_backslashes_are_byte_for_byte_everywhere():
