@@ -244,9 +244,11 @@ class Swarm:
 
 
 def dump(connection: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """But for `sums`, which follow from the rest."""
     tables = [
         row[0]
         for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+        if row[0] != "sums"
     ]
     return {
         name: [tuple(row) for row in connection.execute(f"SELECT * FROM {name} ORDER BY 1, 2")]

@@ -61,12 +61,13 @@ def _held(view: View) -> int:
 def verify(view: View, args: Args) -> JSON:
     """Whether the store is whole: SQLite's check, tables and rows, the audit chain, every text, every file."""
     # Imported here: of the reads, this one alone needs them.
-    from swarmd.store import audit, row_checks, soundness, wrote
+    from swarmd.store import audit, row_checks, soundness, sums, wrote
 
     connection = view.connection
     found = [f"the database: {fault}" for fault in soundness.integrity(connection)]
     found += row_checks.faults(connection) + audit.faults(connection)
-    found += wrote.faults(connection) + soundness.broken_texts(connection) + _unpublished(view)
+    found += [*wrote.faults(connection), *sums.faults(connection)]
+    found += [text.told() for text in soundness.broken_texts(connection)] + _unpublished(view)
     seq, head = audit.head(connection)
     return {"ok": not found, "items": [{"text": fault} for fault in found], "next": None,
             "audit": {"rows": seq, "head": head}}  # fmt: skip

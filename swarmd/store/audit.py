@@ -1,7 +1,8 @@
 """The audit: one row a write, append-only by trigger, each row's hash made of its content and the row before.
 
-A chain shows edits, losses and reorderings inside it. It does not stop somebody who may write the file and makes
-the whole chain anew: the daemon's log has the head after each start, as a copy outside.
+A chain shows edits, losses and reorderings inside it, and the head that is kept beside it a tail that was cut off. It
+does not stop somebody who may write the file and makes all of that anew: the daemon's log has the head after each
+start, as a copy outside.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from swarmd.core.instants import to_text
+from swarmd.store import sums
 
 ROOT = "0" * 64
 
@@ -33,9 +35,16 @@ def write(
     seq, before = (last["seq"] + 1, last["hash"]) if last is not None else (1, ROOT)
     text = json.dumps(detail or {}, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     row = (seq, to_text(at), by, act, target, text, session)
+    hash_ = chained(before, row)
     connection.execute(
         "INSERT INTO audit (seq, at, by, act, target, detail, session, hash) VALUES (?,?,?,?,?,?,?,?)",
-        (*row, chained(before, row)),
+        (*row, hash_),
+    )
+    # Beside the chain, so that a tail which was cut off shows. One more row than before, not `seq`: it stays cut off.
+    connection.execute(
+        "INSERT INTO sums (name, rows, sum) VALUES (?, 1, ?) "
+        "ON CONFLICT (name) DO UPDATE SET rows = rows + 1, sum = excluded.sum",
+        (sums.AUDIT, bytes.fromhex(hash_)),
     )
 
 
@@ -66,5 +75,17 @@ def faults(connection: sqlite3.Connection, limit: int = 20) -> list[str]:
             )
         seq, before = row["seq"], row["hash"]
         if len(found) >= limit:
-            break
-    return found
+            return found
+    return found + _tail(connection, seq, before, whole=not found)
+
+
+def _tail(connection: sqlite3.Connection, seq: int, hash_: str, *, whole: bool) -> list[str]:
+    """Whether the chain ends where the last write ended it. Not `whole`: what is wrong with it is told already."""
+    kept = connection.execute("SELECT rows, sum FROM sums WHERE name = ?", (sums.AUDIT,)).fetchone()
+    if kept is None:
+        return ["the head of the audit is gone"] if seq else []
+    if kept["rows"] > seq:
+        return [f"{kept['rows'] - seq} audit rows are missing: what was written last was cut off"]
+    if whole and (kept["rows"], kept["sum"]) != (seq, bytes.fromhex(hash_)):
+        return [f"audit row {seq} is not the one that was written last"]
+    return []

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from swarmd.errors import Failed, NotFound, StoreUnusable
-from swarmd.store import meta
+from swarmd.store import meta, sums
 from swarmd.store.connections import open_reading, open_writing
 from swarmd.store.disk import user_name
 from swarmd.store.schema import MIGRATIONS, VERSION
@@ -246,6 +246,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         if version:
             _keep_before(connection, version, path.with_name(f"before-{VERSION}.db"))
         _migrate(connection)
+    sums.keep(connection)
     # Asked for each time: the start that made the tables may have been killed before this.
     if meta.get(connection, "store_id") is None:
         connection.execute("BEGIN IMMEDIATE")
@@ -270,6 +271,7 @@ def _step(number: int, sql: str) -> Callable[..., None]:
         connection: sqlite3.Connection = db.conn  # type: ignore[attr-defined]
         for statement in statements(sql):
             connection.execute(statement)
+        sums.take(connection)
         connection.execute(f"PRAGMA user_version = {number}")
 
     return step

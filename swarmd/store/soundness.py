@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+_TEXTS = """
+SELECT r.hash, r.agent, r.path, max(r.rev) AS rev, EXISTS (SELECT 1 FROM heads h
+  WHERE h.agent = r.agent AND h.path = r.path AND h.hash = r.hash) AS head
+  FROM revisions r WHERE r.hash IS NOT NULL GROUP BY r.hash, r.agent, r.path
+UNION ALL
+SELECT hash, NULL, NULL, NULL, 0 FROM blobs WHERE hash NOT IN (SELECT hash FROM revisions WHERE hash IS NOT NULL)
+ORDER BY 2, 3, 4"""
+"""Every text that there is or should be: without the bytes, so that sorting them costs little."""
 
 
 def integrity(connection: sqlite3.Connection) -> list[str]:
@@ -11,19 +22,36 @@ def integrity(connection: sqlite3.Connection) -> list[str]:
     return [] if rows == ["ok"] else rows
 
 
-def broken_texts(connection: sqlite3.Connection) -> list[str]:
-    """Memory revisions whose text is gone or is not what its digest says; one that several have is named once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenText:
+    """A text that is gone or is not what its digest says, and the newest revision that has it (None: no one has)."""
+
+    hash: str
+    agent: str | None
+    path: str | None
+    rev: int | None
+    head: bool
+    """Whether that revision is the one in force."""
+
+    def told(self) -> str:
+        """As a sentence."""
+        if self.agent is None:
+            return f"the text {self.hash[:12]}, which no revision has any more, is damaged"
+        return f"the text of {self.agent}:{self.path} revision {self.rev} is damaged or gone"
+
+
+def broken_texts(
+    connection: sqlite3.Connection, pause: Callable[[], None] = lambda: None
+) -> Iterator[BrokenText]:
+    """Every broken text, once; `pause` is called after each look."""
     from swarmd.store.rows import is_text
 
-    rows = connection.execute(
-        "SELECT r.agent, r.path, max(r.rev) AS rev, r.hash, b.data FROM revisions r LEFT JOIN blobs b "
-        "ON b.hash = r.hash WHERE r.hash IS NOT NULL GROUP BY r.hash ORDER BY r.agent, r.path, r.rev"
-    )
-    return [
-        f"the text of {row['agent']}:{row['path']} revision {row['rev']} is damaged or gone"
-        for row in rows
-        if not is_text(row["data"], row["hash"])
-    ]
+    for row in connection.execute(_TEXTS):
+        found = connection.execute("SELECT data FROM blobs WHERE hash = ?", (row["hash"],)).fetchone()
+        if not is_text(None if found is None else found["data"], row["hash"]):
+            yield BrokenText(hash=row["hash"], agent=row["agent"], path=row["path"], rev=row["rev"],
+                             head=bool(row["head"]))  # fmt: skip
+        pause()
 
 
 def published_files(connection: sqlite3.Connection) -> list[tuple[str, str, bool]]:
