@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from swarmd.core.changes import Change, WriteMemory, change_from_json, change_to_json
 from swarmd.core.wire import MemoryTree
 from swarmd.errors import Failed
+from swarmd.store.disk import boot_id
 
 NAME = "acts.jsonl"
 Bases = Mapping[str, tuple[int, str | None]]
@@ -18,11 +20,13 @@ Bases = Mapping[str, tuple[int, str | None]]
 
 
 class Journal:
-    """Appends without a flush: it must survive kill -9, not a power cut."""
+    """Appends without a flush: it must survive kill -9, not a power cut. So it says in which boot it was written."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._fd = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        with suppress(Failed, OSError):  # without it the memory copy of a lost session does not count
+            self._line({"boot": boot_id()})
 
     def staged(self, change: Change) -> None:
         """Keep a staged change."""
@@ -68,6 +72,11 @@ def left(folder: Path) -> list[Change] | None:
     """The difference that the memory copy made when the session's program had ended; None: it had not."""
     found = [value["left"] for value in _lines(folder) if "left" in value]
     return [change_from_json(raw) for raw in found[-1]] if found else None
+
+
+def is_of_this_boot(folder: Path) -> bool:
+    """Whether what lies in the session's folder has been through no power cut, so that all of it is as it was left."""
+    return [value["boot"] for value in _lines(folder) if "boot" in value][-1:] == [boot_id()]
 
 
 def _lines(folder: Path) -> Iterator[dict[str, Any]]:

@@ -73,8 +73,13 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> list[Cha
     """What the session had staged when it was lost, with the difference that its memory copy makes."""
     folder = Path(host.sessions_dir) / str(row["id"])
     changes, bases = journal.read(folder, row["checkpoints"])
+    whole = journal.is_of_this_boot(folder)
+    if not whole and row["checkpoints"] and bases is None:
+        return []  # what the checkpoint has saved already cannot be told from what came after it
     if (ended := journal.left(folder)) is not None:
         return [*changes, *ended]
+    if not whole:
+        return changes  # what a power cut has left of the memory copy is nothing that the session has written
     shown = json.loads(row["base"])["memory"] if row["base"] else {}
     known: journal.Bases = bases if bases is not None else {path: (rev, None) for path, rev in shown.items()}
     base = _base_tree(SqlWorld(store.reader(), now), row["agent"], known)

@@ -194,6 +194,31 @@ def test_what_a_session_has_made_of_its_memory_is_in_the_draft_when_the_copy_is_
     assert swarm.text("studio") == "new\n"
 
 
+def test_what_a_power_cut_has_left_of_a_memory_copy_is_nobodys_draft(swarm, monkeypatch):
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="old\n")
+
+    async def script(part):
+        await part.act("ctx_set", key="k", value="v")
+        edit(part, "MEMORY.md", "")
+        monkeypatch.setattr(journal, "boot_id", lambda: "the next boot")
+
+    assert [c["act"] for c in killed(swarm, script)["changes"]] == ["ctx_set"]
+
+
+def test_after_a_power_cut_that_took_a_checkpoints_line_no_draft_repeats_what_it_saved(swarm, monkeypatch):
+    async def script(part):
+        await part.act("ctx_set", key="a", value="1")
+        await part.checkpoint()
+        await part.act("ctx_set", key="b", value="2")
+        path = copy_of(swarm, part.request.session).parent / journal.NAME
+        path.write_bytes(path.read_bytes().replace(b'"checkpoint"', b"\0\0checkpoint\0"))
+        monkeypatch.setattr(journal, "boot_id", lambda: "the next boot")
+
+    session = killed(swarm, script)
+    assert [(c["target"], c["verdict"]) for c in session["changes"]] == [("studio/a", "done")]
+    assert session["draft"] is None
+
+
 def test_a_lost_session_is_retried_but_not_after_a_checkpoint(swarm):
     swarm.change("studio", limits=Limits(retries=1))
     swarm.change("game", limits=Limits(retries=1))
