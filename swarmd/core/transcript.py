@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+FILE = "transcript.jsonl"
+"""In a session's folder: an event a line, each with `seq` (from 1) and `at` before its own fields."""
+
 EventKind = Literal[
     "started", "text", "thinking", "tool_call", "tool_result", "usage", "retry", "compaction", "warning", "refused",
     "ended", "result",

@@ -25,6 +25,7 @@ from swarmd.session.journal import Bases, Journal, differences
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, Tally, line, note, overtaken_draft, refusal
+from swarmd.session.transcript import Transcript
 from swarmd.store import commit as committing
 from swarmd.store import sessions
 from swarmd.store.connections import Connection, StoreError, reading
@@ -44,7 +45,8 @@ class SessionDesk:
 
     def __init__(
         self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
-        bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, saves: bool, masking: Masking,
+        bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, transcript: Transcript, saves: bool,
+        masking: Masking,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._agent = agent
@@ -64,6 +66,7 @@ class SessionDesk:
         self._under_way: asyncio.Future[Reply] | None = None
         self._acts = 0
         self.masking = masking
+        self.transcript = transcript
         self.tally = Tally()
         self.closed = False
 
@@ -84,9 +87,13 @@ class SessionDesk:
 
     def event(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Keep something for the transcript."""
-        if len(self.tally.events) < ACTS_PER_SESSION:
-            self.tally.events.append({"kind": kind, **detail})
-        if kind == "refused" and detail.get("act") in acts.ACTS:
+        self.transcript.add(kind, detail)
+        given: object = detail
+        if not isinstance(given, Mapping):
+            return  # a plug-in's fault: it is a warning of the transcript now
+        if kind == "usage":
+            self.tally.note_usage(detail)
+        if kind == "refused" and str(detail.get("act")) in acts.ACTS:
             own = {"agent": self._agent.name, **detail}
             self._refused(str(detail["act"]), own, str(detail.get("reason", "")))
 
@@ -116,6 +123,7 @@ class SessionDesk:
     def close(self) -> None:
         """The session has ended: whoever still asks is told so."""
         self.closed = True
+        self.transcript.finish()
         self._journal.close()
 
     # -- acts and reads -------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from swarmd.session.known_secrets import Masking
 from swarmd.session.persistence import surely, through
 from swarmd.session.ports import Ports
 from swarmd.session.requests import request_of
+from swarmd.session.transcript import Transcript
 from swarmd.store import sessions
 from swarmd.store.connections import Connection, Row
 from swarmd.store.database import OutcomeUnknown
@@ -141,6 +142,10 @@ async def _left(ports: Ports, started: Started, result: Result | None) -> tuple[
         desk.keep_left(changes)
         drop_memory(str(folder))
 
+    # Before the session counts as ended: who follows it reads to the end of it then.
+    if unkept := desk.transcript.finish():
+        log.warning("%s", unkept, extra={"agent": started.order.agent, "session": started.order.id})
+
     await through(asyncio.ensure_future(asyncio.to_thread(keep)))
     return tuple(changes)
 
@@ -164,12 +169,13 @@ async def _start(ports: Ports, order: Order) -> Started:
         lambda connection: _mark(connection, order, agent, ports.clock.now(), facts)
     )
     memory = MemoryTree.of({d.path: d.data for d in seen.memory if d.data is not None})
+    masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
     desk = SessionDesk(
         ports, agent=agent, actor=actor, session=order.id, epoch=epoch, base=memory,
         bases={d.path: (d.rev, None) for d in seen.memory},
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
-        journal=Journal(session_folder(ports, order.id)), saves=order.mode == "commit",
-        masking=Masking((*secrets, token)),
+        journal=Journal(folder), transcript=Transcript(folder, ports.clock.now, masking),
+        saves=order.mode == "commit", masking=masking,
     )  # fmt: skip
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,

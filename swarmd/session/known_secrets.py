@@ -9,13 +9,15 @@ from typing import Any
 from swarmd.core.digests import digest
 from swarmd.core.wire import MemoryTree
 from swarmd.errors import Refused
-from swarmd.runners.masking import mask, mask_text
+from swarmd.runners.masking import Masker, mask, mask_text
 
 NAMES = ("key", "file", "dedupe")
 """The arguments by which things are told apart."""
 TEXTS = ("value", "text", "reply", "dedupe", "reason", "key", "file")
 """The arguments of calls that are stored as they come. Names of agents are not: they are looked up, and a secret that
 is one would change whom an act is for."""
+_SPARE = 4096
+"""Characters beyond a limit that are looked at, so that a secret which the limit cuts is seen whole."""
 
 
 def passed_by(environ: Mapping[str, str]) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
@@ -38,6 +40,18 @@ class Masking:
         """The text with every secret replaced, and what is no UTF-8 escaped: it is sure to be stored."""
         plain = text.encode("utf-8", "backslashreplace").decode()
         return mask_text(plain, self.secrets) if self.secrets else plain
+
+    def head(self, text: str, limit: int) -> tuple[str, int]:
+        """The first `limit` characters of the masked text, and how many characters are left out after them. No more
+        of a long text is looked at than is needed, and none of a secret is shown that goes on beyond what was.
+        """
+        if len(text) <= limit + _SPARE:
+            shown = self.text(text)
+            return shown[:limit], max(len(shown) - limit, 0)
+        start = text[: limit + _SPARE].encode("utf-8", "backslashreplace")
+        # Fed and not closed: what may be the beginning of a secret is held back.
+        shown = Masker(self.secrets).feed(start).decode("utf-8", "ignore")
+        return shown[:limit], max(len(shown) - limit, 0) + len(text) - limit - _SPARE
 
     def args(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """A call's arguments, as they may be stored. Raises Refused for a name that holds a secret: masked, two names

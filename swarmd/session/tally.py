@@ -33,7 +33,15 @@ class Tally:
     checkpoints: int = 0
     keys_changed: set[str] = field(default_factory=set)
     drafts: dict[int, TakenUp] = field(default_factory=dict)
-    events: list[Mapping[str, Any]] = field(default_factory=list)
+    first_request: int | None = None
+    """How many tokens the model's provider counted in the session's first request: prompt, tools and all."""
+
+    def note_usage(self, event: Mapping[str, Any]) -> None:
+        """Look at a usage event of the transcript: the first tells how the prompt was counted."""
+        parts = [event.get(name) for name in ("tokens_in", "cache_read", "cache_write")]
+        known = [part for part in parts if isinstance(part, int) and not isinstance(part, bool) and part >= 0]
+        if self.first_request is None and parts[0] is not None and known:
+            self.first_request = sum(known)
 
 
 def note(change: Change, verdict: Verdict, masked: Callable[[str], str]) -> Note:
