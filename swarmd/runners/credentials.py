@@ -82,7 +82,7 @@ def _read(path: str, reference: str) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
         raise Failed(f"credential {reference}: {path}: {error.strerror}") from None
-    with os.fdopen(fd, "rb") as file:
+    try:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise Failed(f"credential {reference}: {path} is no regular file")
@@ -91,7 +91,9 @@ def _read(path: str, reference: str) -> str:
             raise Failed(f"credential {reference}: others may read {path}; chmod 600 it")
         if found.st_uid not in (0, os.geteuid()):
             raise Failed(f"credential {reference}: {path} belongs to another user")
-        data = file.read(BYTES + 1)
+        data = os.read(fd, BYTES + 1)
+    finally:
+        os.close(fd)
     if len(data) > BYTES:
         raise Failed(f"credential {reference}: {path} has more than {BYTES} bytes, so it cannot be a key")
     return data.decode("utf-8", "replace")
