@@ -29,6 +29,8 @@ PLANTED = [
     ("config/problems.py", "from apscheduler.triggers.base import BaseTrigger", "One file knows APScheduler"),
     ("config/problems.py", "import watchdog.events", "One file knows watchdog"),
     ("config/problems.py", "import anthropic", "Only runners know a model's API"),
+    ("session/flow.py", "import mcp", "Only runners know the SDK of MCP"),
+    ("runners/mcp_door.py", "import uvicorn", "One file knows the HTTP server"),
 ]
 
 

@@ -172,6 +172,7 @@ class Daemon:
             log.info("%d sessions still wait: the next start decides what becomes of them", left)
         self.control.give_up()
         await self.operators.close()
+        await self.host.mcp.close()
         self.executor.shutdown(wait=False, cancel_futures=True)
         with suppress(TimeoutError):
             # Whoever is still at the store gets its answer from it before it closes.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from swarmd.core.wire import Request
+from swarmd.runners.mcp_endpoint import McpEndpoint
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -35,6 +36,8 @@ class Host:
     """The daemon's own environment: only what an agent's `pass_env` names is taken from it."""
     cgroup: str | None = None
     """The folder of a delegated control group (cgroup.delegated), where there is one."""
+    mcp: McpEndpoint = field(default_factory=McpEndpoint, repr=False, compare=False)
+    """Where sessions may speak over MCP: one for all, made when the first runner admits a session there."""
 
     @classmethod
     def here(
