@@ -45,12 +45,16 @@ class Journal:
         os.close(self._fd)
 
     def _line(self, value: Mapping[str, Any]) -> None:
-        # A line end before it too: after a write that a full disk cut off the next one is whole again.
-        data = b"\n" + json.dumps(value).encode() + b"\n"
-        if os.write(self._fd, data) != len(data):
-            raise Failed(
-                "the disk that holds the state is full; nothing was staged: free some space and try again"
-            )
+        _write(self._fd, value)
+
+
+def _write(fd: int, value: Mapping[str, Any]) -> None:
+    # A line end before it too: after a write that a full disk cut off the next one is whole again.
+    data = b"\n" + json.dumps(value).encode() + b"\n"
+    if os.write(fd, data) != len(data):
+        raise Failed(
+            "the disk that holds the state is full; nothing was staged: free some space and try again"
+        )
 
 
 def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
@@ -66,6 +70,21 @@ def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
             changes.clear()
             bases = {path: (base[0], base[1]) for path, base in value["bases"].items()}
     return changes, bases
+
+
+def keep_left(folder: Path, changes: Sequence[Change]) -> bool:
+    """`Journal.left` in the place of a daemon that died; False where that cannot be written."""
+    try:
+        fd = os.open(folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        _write(fd, {"left": [change_to_json(change) for change in changes]})
+    except (Failed, OSError):
+        return False
+    finally:
+        os.close(fd)
+    return True
 
 
 def left(folder: Path) -> list[Change] | None:

@@ -48,8 +48,13 @@ def _end_queued(store: Store, id: int, now: datetime) -> None:
 def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
     where, check = places(host, str(row["id"])), places(host, f"{row['id']}/check")
     kill_leftovers(where.socket, check.temp)
-    changes = _left(store, host, row, now) if row["mode"] == "commit" else []
-    _write(store, row, changes, now)
+    staged, made = _left(store, host, row, now) if row["mode"] == "commit" else ([], [])
+    # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
+    # has made of its memory is kept before that, should this process die meanwhile too.
+    if journal.keep_left(Path(where.folder), made):
+        clear(check)
+        clear(where)
+    _write(store, row, [*staged, *made], now)
     clear(check)
     clear(where)
 
@@ -69,32 +74,35 @@ def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime)
     store.writer.do(work)
 
 
-def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> list[Change]:
-    """What the session had staged when it was lost, with the difference that its memory copy makes."""
+def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[list[Change], list[Change]]:
+    """What the session had staged when it was lost, and the difference that its memory copy makes."""
     folder = Path(host.sessions_dir) / str(row["id"])
     changes, bases = journal.read(folder, row["checkpoints"])
     whole = journal.is_of_this_boot(folder)
     if not whole and row["checkpoints"] and bases is None:
-        return []  # what the checkpoint has saved already cannot be told from what came after it
+        return [], []  # what the checkpoint has saved already cannot be told from what came after it
     if (ended := journal.left(folder)) is not None:
-        return [*changes, *ended]
+        return changes, ended
     if not whole:
-        return changes  # what a power cut has left of the memory copy is nothing that the session has written
+        return (
+            changes,
+            [],
+        )  # what a power cut has left of the memory copy is nothing that the session has written
     shown = json.loads(row["base"])["memory"] if row["base"] else {}
     known: journal.Bases = bases if bases is not None else {path: (rev, None) for path, rev in shown.items()}
     base = _base_tree(SqlWorld(store.reader(), now), row["agent"], known)
     copy = folder / "memory"
     if not copy.is_dir():
-        return changes
+        return changes, []
     agent = trees.definition(store.reader(), row["definition"]) if row["definition"] else None
     own = agent.memory.read_only if agent is not None else ()
     memory, problems = read_memory(str(copy), base, (*own, "archive/**"))
     if memory is None or problems:
-        return changes
+        return changes, []
     options = agent.runner_options if agent is not None else {}
     # Its token is dead, and known only by its hash.
     masked = Masking(passed_by(host.environ)(options)).tree(memory, base)
-    return [*changes, *journal.differences(row["agent"], base, masked, known)]
+    return changes, journal.differences(row["agent"], base, masked, known)
 
 
 def _base_tree(world: SqlWorld, agent: str, bases: journal.Bases) -> MemoryTree:

@@ -12,7 +12,7 @@ from swarmd.core.changes import SetKey
 from swarmd.core.wire import MemoryTree
 from swarmd.runners import workspace
 from swarmd.runners.memory_copy import materialize
-from swarmd.session import journal
+from swarmd.session import journal, recovery
 from swarmd.session.machine import host_of
 from swarmd.session.recovery import recover
 from swarmd.store.store import Store
@@ -88,6 +88,25 @@ def test_its_things_are_cleared_away_and_its_log_stays(swarm):
     folder = swarm.places.state / "sessions" / str(session["id"])
     assert sorted(path.name for path in folder.iterdir()) == ["acts.jsonl", "output.log"]
     assert swarm.call("session_log", session="studio")["output"] == "hello\n"
+
+
+def test_nothing_of_it_stays_where_recovery_is_killed_too_and_its_draft_is_the_same(swarm, monkeypatch):
+    async def script(part):
+        edit(part, "MEMORY.md", "new\n")
+
+    def dies(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "_write", dies)
+        with pytest.raises(Killed):
+            killed(swarm, script)
+    folder = copy_of(swarm, 1).parent
+    assert [path.name for path in folder.iterdir()] == ["acts.jsonl"]
+    assert recover(swarm.store, host_of(swarm.places), swarm.clock.now()) == [1]
+    assert [(c["act"], c["target"]) for c in swarm.session(1)["changes"]] == [
+        ("memory_write", "studio:MEMORY.md")
+    ]
 
 
 def test_what_a_checkpoint_saved_is_not_in_the_draft(swarm):
