@@ -10,6 +10,7 @@ import pytest
 
 from tests.crash.run import ROOT
 from tests.crash.shim import compiler
+from tests.crash.stage import STORIES
 
 EVERY = 97
 """A prime, so that the points of one scenario are not those of the next."""
@@ -26,4 +27,6 @@ def test_no_promise_breaks_wherever_a_session_and_its_recovery_are_killed():
     assert done.returncode == 0, done.stdout + done.stderr
     ran = re.search(r"(\d+) points ran, 0 broke", done.stdout)
     assert ran is not None
-    assert int(ran[1]) > 500
+    assert int(ran[1]) > 900
+    for variant in STORIES:
+        assert re.search(rf"{variant}: \d+ scenarios, [1-9]\d+ kills of the session", done.stdout)
