@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from swarmd.core.memory import appended, matches, path_problem, size_problems, tree_problems
+from swarmd.core.memory import FIRST_FILE, appended, matches, path_problem, size_problems, tree_problems
 from swarmd.core.wire import JSON, Desk, MemoryTree, Message, Reply
 from swarmd.errors import BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.runners.memory_copy import put, read_memory, take_away
@@ -84,6 +84,8 @@ class MemoryDesk:
 
     def _do(self, call: str, args: dict[str, Any]) -> JSON:
         args.pop("agent", None)
+        if call == "memory_show" and args.get("file") is None:
+            args["file"] = FIRST_FILE
         names = MEMORY_CALLS[call]
         if set(args) != set(names) or not all(isinstance(args[name], str) for name in names):
             raise BadInput(f"{call} takes {', '.join(names) or 'no arguments'}, as text")

@@ -52,6 +52,8 @@ class Start:
     """From a polite stop (TERM) to the end of everything (KILL)."""
     secrets: Sequence[str] = field(default=(), repr=False)
     python: str = sys.executable
+    channel: int | None = None
+    """A socket of the caller's that is standard input and output, in place of `stdin` and the captured output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +138,8 @@ class _Running:
             argv = [str(spec), str(control), str(status), PACKAGE_ROOT, start.marker]
             self._supervisor = subprocess.Popen(
                 [start.python, "-I", "-S", "-c", _LAUNCH, *argv],
-                stdin=stdin,
-                stdout=stdout,
+                stdin=stdin if start.channel is None else start.channel,
+                stdout=stdout if start.channel is None else start.channel,
                 stderr=stderr,
                 pass_fds=(spec, control, status),
                 env={},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, Protocol, cast
+from typing import Literal, Protocol, cast, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -14,7 +14,10 @@ from swarmd.errors import BadInput
 from swarmd.runners.host import Host
 
 GROUP = "swarmd.runners"
-BUILT_IN: Mapping[str, str] = {"command": "swarmd.runners.command"}
+BUILT_IN: Mapping[str, str] = {
+    "anthropic": "swarmd.runners.anthropic",
+    "command": "swarmd.runners.command",
+}
 
 
 Capability = Literal[
@@ -25,7 +28,8 @@ Capability = Literal[
     "max_turns",  # ends a session after so many answers of the model
     "tells_truncation",  # an answer that was cut off is not taken for a success
     "tells_refusal",  # nor one that the model refused to give
-    "hides_token",  # keeps the session's token from programs that the model starts
+    "hides_token",  # keeps the session's token from the environment of programs that the model starts
+    "offline",  # can do its work where sandbox.network is false
 ]
 
 
@@ -46,6 +50,15 @@ class RunnerModule(Protocol):
 
     def make(self, host: Host) -> Runner:
         """The runner, at this host."""
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A runner that holds something beyond its sessions, and gives it back when the daemon stops."""
+
+    async def close(self) -> None:
+        """Give it back."""
+        ...
 
 
 def kinds() -> list[str]:

@@ -1,0 +1,217 @@
+"""The Messages API, by the anthropic SDK: the one module that imports it. A request is streamed, one answer comes back.
+
+The SDK's own retries are off: it would obey a `retry-after` of weeks, and repeat nothing once a stream has begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import email.utils
+import json
+import math
+import re
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import anthropic
+import httpx2
+
+from swarmd.core.text import one_line
+from swarmd.runners.model.answers import JSON, Answer, Assembly, Incomplete
+from swarmd.runners.model.trouble import Trouble, TroubleKind
+
+CONNECT_SECONDS = 15.0
+STALL_SECONDS = 180.0
+"""Nothing but pings for so long, and the request counts as lost."""
+CLOSE_SECONDS = 2.0
+REASON_CHARACTERS = 300
+ANSWER_BYTES = 64 * 1024 * 1024
+_TOO_LONG = re.compile(r"prompt is too long: (\d+) tokens > (\d+) maximum")
+
+_KINDS: Mapping[int, TroubleKind] = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "unknown_model",
+    408: "stalled",
+    409: "server",
+    413: "too_long",
+    429: "rate_limited",
+    529: "overloaded",
+}
+_TYPES: Mapping[str, TroubleKind] = {
+    "authentication_error": "auth",
+    "permission_error": "auth",
+    "billing_error": "quota",
+    "overloaded_error": "overloaded",
+    "rate_limit_error": "rate_limited",
+    "api_error": "server",
+    "timeout_error": "stalled",
+    "invalid_request_error": "bad_request",
+    "not_found_error": "unknown_model",
+}
+_SPENT = re.compile(r"spend_limit|on_hold|billing|credit", re.ASCII)
+
+
+class Api:
+    """One credential at one address, shared by all sessions that use it."""
+
+    def __init__(self, *, key: str, base_url: str | None, stall_seconds: float = STALL_SECONDS) -> None:
+        self._stall_seconds = stall_seconds
+        self._client = anthropic.AsyncAnthropic(
+            api_key=key,
+            base_url=base_url or "https://api.anthropic.com",
+            max_retries=0,
+            timeout=httpx2.Timeout(stall_seconds, connect=CONNECT_SECONDS, pool=None),
+            http_client=httpx2.AsyncClient(
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100), trust_env=True
+            ),
+        )
+
+    async def answer(self, params: Mapping[str, Any]) -> Answer:
+        """The model's answer to `params` (as `messages.create` takes them). Raises Trouble."""
+        assembly = Assembly()
+        with _told():
+            stream = await self._client.messages.create(**params, stream=True)
+            try:
+                _must_be_events(stream.response)
+                async for event in self._events(stream):
+                    assembly.feed(event)
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                raise Trouble("cut", f"the answer holds a line that is no JSON: {error}") from error
+            finally:
+                # What is left of a stream that was broken off must not hold the session up.
+                with contextlib.suppress(Exception):
+                    await asyncio.wait_for(stream.close(), CLOSE_SECONDS)
+            try:
+                return assembly.finish()
+            except Incomplete as incomplete:
+                raise Trouble("cut" if assembly.begun else "no_api", str(incomplete)) from incomplete
+
+    async def _events(self, stream: Any) -> AsyncIterator[JSON]:
+        """The events as plain objects. The SDK keeps pings to itself, so that they are no sign of progress here."""
+        iterator, size = aiter(stream), 0
+        while True:
+            try:
+                async with asyncio.timeout(self._stall_seconds):
+                    event = await anext(iterator)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise Trouble("stalled", f"no word came for {self._stall_seconds:g} seconds") from None
+            plain: JSON = event.to_dict() if hasattr(event, "to_dict") else {}
+            size += len(str(plain.get("delta", "")))
+            if size > ANSWER_BYTES:
+                raise Trouble("no_api", f"the answer has more than {ANSWER_BYTES} bytes", again=False)
+            yield plain
+
+    async def window(self, model: str) -> tuple[int | None, int | None]:
+        """How many tokens go into the model, and how many come out at most; None where the API does not say.
+
+        Raises Trouble.
+        """
+        with _told():
+            found = await self._client.models.retrieve(model, timeout=CONNECT_SECONDS)
+        known = (getattr(found, "max_input_tokens", None), getattr(found, "max_tokens", None))
+        return tuple(n if isinstance(n, int) and n > 0 else None for n in known)  # type: ignore[return-value]
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._client.close()
+
+
+def _must_be_events(response: Any) -> None:
+    """A proxy's page, with status 200, would else be an empty stream."""
+    kind = str(response.headers.get("content-type", ""))
+    if "event-stream" not in kind:
+        raise Trouble(
+            "no_api", f"the answer is no event stream but {kind or 'of no stated type'}: is a proxy between?"
+        )
+
+
+@contextlib.contextmanager
+def _told() -> Any:
+    """Whatever the SDK and what it stands on raise becomes Trouble."""
+    try:
+        yield
+    except Trouble:
+        raise
+    except anthropic.APIStatusError as error:
+        raise _of_status(error) from error
+    except (anthropic.APITimeoutError, httpx2.TimeoutException) as error:
+        raise Trouble("stalled", f"the model's API did not answer in time: {_short(error)}") from error
+    except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
+        cause = error.__cause__ or error
+        raise Trouble("network", f"the model's API cannot be reached: {_short(cause)}") from error
+    except UnicodeEncodeError as error:
+        raise Trouble("bad_request", "the conversation holds bytes that are no UTF-8") from error
+    except (anthropic.AnthropicError, AssertionError, TypeError, ValueError, AttributeError) as error:
+        raise Trouble("no_api", f"the answer is none of the Messages API: {_short(error)}") from error
+
+
+def _of_status(error: anthropic.APIStatusError) -> Trouble:
+    status, said = error.status_code, error.api_message or _short(error)
+    kind = _TYPES.get(error.type or "", "server") if status == 200 else _kind(status, error)
+    long = _TOO_LONG.search(said)
+    if long is not None:
+        return Trouble(
+            "too_long",
+            f"the conversation is too long: {long[1]} tokens, and the model takes {long[2]}",
+            tokens=(int(long[1]), int(long[2])),
+        )
+    again = False if error.response.headers.get("x-should-retry") == "false" else None
+    number = f" ({status})" if status != 200 else ""
+    return Trouble(
+        kind,
+        f"{_WORDS.get(kind, 'the API refused')}{number}: {one_line(said)[:REASON_CHARACTERS]}",
+        retry_after=_retry_after(error.response.headers),
+        again=again,
+    )
+
+
+_WORDS: Mapping[str, str] = {
+    "overloaded": "overloaded",
+    "rate_limited": "rate limited",
+    "server": "the API failed",
+    "auth": "the credential was not accepted",
+    "quota": "the allowance is used up",
+    "unknown_model": "there is no such model or address",
+    "too_long": "the request is too large",
+    "stalled": "the API did not answer in time",
+    "bad_request": "the API did not take the request",
+}
+
+
+def _kind(status: int, error: anthropic.APIStatusError) -> TroubleKind:
+    if _SPENT.search(error.error_code or "") or error.type == "billing_error":
+        return "quota"
+    if status in _KINDS:
+        return _KINDS[status]
+    return "server" if status >= 500 else "bad_request"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds from now; the header holds seconds or a date (RFC 9110, 10.2.3)."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name, "")
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            seconds = _seconds_until(value)
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    return None
+
+
+def _seconds_until(date: str) -> float:
+    try:
+        return max(email.utils.parsedate_to_datetime(date).timestamp() - time.time(), 0.0)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _short(error: BaseException) -> str:
+    text = one_line(str(error))[:REASON_CHARACTERS]
+    return text or type(error).__name__
