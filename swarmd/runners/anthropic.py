@@ -23,8 +23,8 @@ from swarmd.runners.leftovers import kill_leftovers
 from swarmd.runners.memory_copy import read_memory
 from swarmd.runners.memory_desk import MemoryDesk
 from swarmd.runners.model.job import Done, Job, ProgramsJob, usage_of
-from swarmd.runners.outcomes import RunCancelled
-from swarmd.runners.program import CANCELLED, sentence
+from swarmd.runners.outcomes import CANCELLED, RunCancelled
+from swarmd.runners.program import sentence
 from swarmd.runners.registry import Capability
 from swarmd.runners.workers import WorkerLost, Workers
 from swarmd.runners.workspace import Workspace, clear_but_memory, places, prepare

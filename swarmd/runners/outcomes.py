@@ -13,6 +13,7 @@ from swarmd.runners.process import Ended, Problem, Start
 
 UNAVAILABLE = os.EX_TEMPFAIL
 LINE_CHARACTERS = 300
+CANCELLED = "cancelled, and ended with all its processes"
 
 
 class RunCancelled(asyncio.CancelledError):

@@ -35,6 +35,11 @@ class Workspace:
     socket: str
 
     @property
+    def client(self) -> str:
+        """What a client is given beside the prompt: its settings, and how it reaches the desk."""
+        return os.path.join(self.folder, "client")
+
+    @property
     def socket_folder(self) -> str:
         """The private runtime folder of the session."""
         return os.path.dirname(self.socket)
@@ -92,7 +97,7 @@ def clear(where: Workspace) -> None:
 
 def clear_but_memory(where: Workspace) -> None:
     """The same at a run's end: the memory copy stays until what the session has made of it is kept elsewhere."""
-    for folder in (where.temp, where.bin, where.socket_folder):
+    for folder in (where.temp, where.bin, where.client, where.socket_folder):
         remove_tree(folder)
     try:
         os.unlink(where.prompt)

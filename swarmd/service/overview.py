@@ -119,7 +119,7 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
 def _of_agent(view: View, name: str) -> JSON:
     from swarmd.config.lacking import lacking
     from swarmd.config.problems import field_name
-    from swarmd.runners.command import fence
+    from swarmd.runners.confinement import fence
 
     agent = view.tree.agent(name)
     if agent is None:

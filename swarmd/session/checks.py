@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from swarmd.core.wire import MemoryTree, Request
-from swarmd.runners.command import run_check
+from swarmd.runners.checking import run_check
 from swarmd.runners.host import Host
 
 

@@ -14,7 +14,7 @@ import pytest
 from swarmd.core.agent import Agent, Sandbox
 from swarmd.errors import Failed
 from swarmd.runners import landlock
-from swarmd.runners.command import fence
+from swarmd.runners.confinement import fence
 from swarmd.runners.sandbox import describe, missing_problems, policy, write_problems
 from tests.runners.machines import TOKEN, needs_landlock, needs_scopes, text_of, until
 
