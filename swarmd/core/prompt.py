@@ -42,9 +42,14 @@ def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str |
         Section(name=part.name, tokens=counted(text), left_out=part.left_out)
         for part, text in zip(parts, rendered, strict=True)
     ]
-    tokens = sum(each.tokens for each in sections)
-    ends = tuple(accumulate(map(len, rendered)))
-    return Prompt(system=system, user="".join(rendered), tokens=tokens, sections=tuple(sections), ends=ends)
+    tokens = sum(each.tokens for each in sections) + snapshot.token_overhead
+    # Asked for again: a counter remembers.
+    uncorrected = sum(count(text) for text in (system, *rendered) if text)
+    return Prompt(
+        system=system, user="".join(rendered), tokens=tokens, sections=tuple(sections),
+        ends=tuple(accumulate(map(len, rendered))), ratio=snapshot.token_ratio, overhead=snapshot.token_overhead,
+        counted=uncorrected,
+    )  # fmt: skip
 
 
 def system_part(system_prompt: str, standing: str) -> str:

@@ -43,6 +43,9 @@ class Below:
     open_handoffs: int
     keys: tuple[Key, ...]
     reports: tuple[ReportSeen, ...]
+    last_session: int | None = None
+    definition: str = ""
+    """The hash of its definition then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,8 @@ class Snapshot:
     """All that a prompt is made of; equal snapshots give equal bytes.
 
     `now` is the session's start; `zone` names the agent's time zone. `sent` are handoffs it sent that others
-    have moved since its last session. `token_ratio` corrects the tokenizer's count to what the API reports.
+    have moved since its last session. `token_ratio` corrects the tokenizer's count to what the API reports, and
+    `token_overhead` is what a first request has beside the prompt (core.calibration).
     """
 
     agent: Agent
@@ -96,6 +100,7 @@ class Snapshot:
     fence: str = ""
     """A secret of the agent's, from which section fences are made."""
     token_ratio: float = 1.0
+    token_overhead: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +114,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What a session is given: `system` first, then `user`; `tokens` is the estimate for both."""
+    """What a session is given: `system` first, then `user`; `tokens` is the estimate for the first request, which is
+    both and the `overhead` of the runner's tools and instructions.
+    """
 
     system: str
     user: str
@@ -117,6 +124,10 @@ class Prompt:
     sections: tuple[Section, ...]
     ends: tuple[int, ...] = ()
     """Where each section of `user` ends, in characters: from there on a provider's cache may be good or not."""
+    ratio: float = 1.0
+    overhead: int = 0
+    counted: int = 0
+    """Our tokenizer's count of both, uncorrected."""
 
     def as_json(self) -> Mapping[str, Any]:
         """As `swarmd prompt --json` prints it."""
@@ -125,4 +136,6 @@ class Prompt:
             "user": self.user,
             "tokens": self.tokens,
             "sections": [{"name": s.name, "tokens": s.tokens, "left_out": s.left_out} for s in self.sections],
+            "overhead": self.overhead,
+            "ratio": self.ratio,
         }

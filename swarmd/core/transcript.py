@@ -18,6 +18,7 @@ EventKind = Literal[
 ]  # fmt: skip
 
 FIELDS: Mapping[EventKind, tuple[str, ...]] = {
+    # May have `tools` too, what is sent beside the prompt, as JSON or its text: it is counted, and not kept.
     "started": ("runner", "model"),
     # What the model said and thought, a block each; `turn` counts its answers from 1.
     "text": ("turn", "text"),

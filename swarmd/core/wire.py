@@ -86,6 +86,8 @@ class Usage:
     cache_read: int | None = None
     cache_write: int | None = None
     usd: float | None = None
+    priced_by: Literal["client", "list"] | None = None
+    """Whose figure `usd` is: the client's (or provider's) own, or one by a list of prices (runners.prices)."""
 
     @property
     def counted(self) -> int:
@@ -103,9 +105,9 @@ class Usage:
             )
         ]  # fmt: skip
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Usage(
-            tokens_in=whole[0], tokens_out=whole[1], cache_read=whole[2], cache_write=whole[3], usd=usd
-        )
+        priced_by = self.priced_by if self.priced_by == other.priced_by else None
+        return Usage(tokens_in=whole[0], tokens_out=whole[1], cache_read=whole[2], cache_write=whole[3], usd=usd,
+                     priced_by=priced_by)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

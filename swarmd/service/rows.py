@@ -32,8 +32,8 @@ def session_doc(row: Row, changes: Sequence[Row]) -> dict[str, JSON]:
         ],
         "refusals": [_note(c) for c in changes if c["verdict"] == "refused"],
         "superseded": [_note(c) for c in changes if c["verdict"] == "superseded"],
-        "tokens_in": row["tokens_in"], "tokens_out": row["tokens_out"], "cache_read": row["cache_read"],
-        "usd": row["usd"], "mode": row["mode"], "checkpoints": row["checkpoints"], "note": row["note"],
+        **{name: row[name] for name in ("tokens_in", "tokens_out", "cache_read", "cache_write", "usd")},
+        "mode": row["mode"], "checkpoints": row["checkpoints"], "note": row["note"],
         "definition": row["definition"], "prompt_hash": row["prompt_hash"], "prompt": prompt,
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from swarmd.service import rows
 from swarmd.service.sessions_named import named
+from swarmd.service.transcripts import read_log
 from swarmd.service.view import JSON, Args, View, items, one_more, page, seen_agents, text, window
 from swarmd.store import queries
 
@@ -29,19 +30,30 @@ def _documents(view: View, found: Sequence[queries.Row]) -> list[dict[str, JSON]
 
 def session_show(view: View, args: Args) -> JSON:
     """One session: how it went, and every change with its verdict."""
-    return _documents(view, [named(view, args.get("session"))])[0]
+    row = named(view, args.get("session"))
+    found = {**_documents(view, [row])[0], "usage": _usage(view, row)}
+    if args.get("prompt_text"):
+        from swarmd.service.past_prompts import prompt_text
+
+        found["prompt_text"] = prompt_text(view, row)
+    return found
+
+
+def _usage(view: View, row: queries.Row) -> list[dict[str, JSON]]:
+    """What it has used, a row a model; null is the model of figures that the runner gave for all."""
+    from swarmd.store.usage import of_session
+
+    found = of_session(view.connection, row["id"])
+    return [{name: value for name, value in one.items() if name != "session"} for one in found]
 
 
 def session_log(view: View, args: Args) -> JSON:
-    """What a session printed, as far as it is kept."""
+    """What a session printed, as far as it is kept, and the events of its transcript (see service.transcripts)."""
+    # The row first: where it says that the session has ended, the files hold all that they ever will.
     row = named(view, args.get("session"))
-    folder = view.places.state / "sessions" / str(row["id"])
-    try:
-        data = (folder / "output.log").read_bytes()
-    except OSError:
-        data = b""
-    return {"session": row["id"], "output": data.decode("utf-8", "replace"), "bytes": len(data),
-            "done": row["state"] == "ended", "outcome": row["outcome"], "reason": row["reason"]}  # fmt: skip
+    done = row["state"] == "ended"
+    found = read_log(view.places.state / "sessions" / str(row["id"]), args, done=done)
+    return {"session": row["id"], **found, "done": done, "outcome": row["outcome"], "reason": row["reason"]}
 
 
 def session_trace(view: View, args: Args) -> JSON:
@@ -92,7 +104,8 @@ def log(view: View, args: Args) -> JSON:
 
 
 def _session_line(doc: dict[str, JSON]) -> dict[str, JSON]:
-    same = ("agent", "reason", "by", "trigger", "slot", "changes", "tokens_in", "tokens_out", "usd")
+    same = ("agent", "reason", "by", "trigger", "slot", "changes", "tokens_in", "tokens_out", "cache_read",
+            "cache_write", "usd")  # fmt: skip
     return {"at": doc["ended"] or doc["started"] or doc["queued"], "kind": "session", "session": doc["id"],
             "what": doc["outcome"] or doc["state"], **{name: doc[name] for name in same}}  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -87,15 +88,25 @@ class SessionDesk:
 
     def event(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Keep something for the transcript."""
-        self.transcript.add(kind, detail)
         given: object = detail
         if not isinstance(given, Mapping):
-            return  # a plug-in's fault: it is a warning of the transcript now
+            self.transcript.add(kind, detail)  # a plug-in's fault: it becomes a warning
+            return
+        if kind == "started" and "tools" in detail:
+            self._count_tools(detail["tools"])
+            detail = {name: value for name, value in detail.items() if name != "tools"}
+        self.transcript.add(kind, detail)
         if kind == "usage":
             self.tally.note_usage(detail)
         if kind == "refused" and str(detail.get("act")) in acts.ACTS:
             own = {"agent": self._agent.name, **detail}
             self._refused(str(detail["act"]), own, str(detail.get("reason", "")))
+
+    def _count_tools(self, tools: Any) -> None:
+        """What the runner sends beside the prompt is counted as the prompt is; the same each time, it is not kept."""
+        with suppress(TypeError, ValueError, RecursionError):
+            text = tools if isinstance(tools, str) else json.dumps(tools, ensure_ascii=False)
+            self.tally.tools = self._ports.count(text)
 
     # -- what the flow asks for -----------------------------------------------------------------------------
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swarmd.core.agent import Agent
+from swarmd.core.calibration import measured_as
 from swarmd.core.changes import Change
 from swarmd.core.judge import fold
 from swarmd.core.staging import Folded, Verdict
-from swarmd.core.wire import Result, Usage
+from swarmd.core.wire import Result
 from swarmd.core.world import Actor
 from swarmd.errors import SwarmdError
 from swarmd.session import drafts
@@ -19,7 +20,7 @@ from swarmd.session.desk import SessionDesk
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, overtaken_draft
-from swarmd.store import audit, sessions
+from swarmd.store import audit, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
 from swarmd.store.trees import tree_of
@@ -110,9 +111,13 @@ def _ended(
     in_force = tree_of(connection).agent(order.agent)
     sessions.end(
         connection, order.id, outcome=outcome, reason=reason[:REASON_CHARS], now=now,
-        exit=result.exit if result is not None else None, usage=result.usage if result is not None else Usage(),
+        exit=result.exit if result is not None else None, usage=result.usage if result is not None else None,
+        by_model=result.by_model if result is not None else None,
         limits=in_force.limits if in_force is not None else agent.limits if agent is not None else None, draft=draft,
     )  # fmt: skip
+    pair = desk.tally.pair if desk is not None else None
+    if pair is not None and agent is not None and order.mode == "commit":
+        usage.learn(connection, order.agent, measured_as(agent), order.id, pair)
     if outcome not in ("committed", "no_change"):
         audit.write(connection, at=now, by=f"{order.agent}#{order.id}", act="session_end", target=order.agent,
                     detail={"outcome": outcome, "reason": reason[:REASON_CHARS]}, session=order.id)  # fmt: skip

@@ -19,6 +19,7 @@ from typing import Any
 
 from swarmd.core.agent import Agent, definition_hash
 from swarmd.core.changes import Change
+from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
@@ -36,10 +37,11 @@ from swarmd.session.ports import Ports
 from swarmd.session.requests import request_of
 from swarmd.session.transcript import Transcript
 from swarmd.store import sessions
+from swarmd.store.bases import shown
 from swarmd.store.connections import Connection, Row
 from swarmd.store.database import OutcomeUnknown
 from swarmd.store.rows import DamagedText
-from swarmd.store.snapshots import shown, snapshot
+from swarmd.store.snapshots import snapshot
 from swarmd.store.trees import keep_definition, tree_of
 
 log = logging.getLogger("swarmd")
@@ -177,6 +179,7 @@ async def _start(ports: Ports, order: Order) -> Started:
         journal=Journal(folder), transcript=Transcript(folder, ports.clock.now, masking),
         saves=order.mode == "commit", masking=masking,
     )  # fmt: skip
+    desk.tally.counted = prompt.counted
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
         memory=memory, token=token, secrets=secrets,
@@ -217,11 +220,11 @@ def _mark(
 
 
 def _facts(agent: Agent, prompt: Prompt, seen: Snapshot, token: str, actor: Actor) -> dict[str, Any]:
-    whole = hashlib.sha256(f"{prompt.system}\x00{prompt.user}".encode("utf-8", "surrogatepass")).hexdigest()
     sections = [{"name": s.name, "tokens": s.tokens, "left_out": s.left_out} for s in prompt.sections]
     return {
         "token_hash": hashlib.sha256(token.encode()).hexdigest(), "definition": definition_hash(agent),
-        "prompt_hash": whole, "prompt": json.dumps({"tokens": prompt.tokens, "sections": sections}),
+        "prompt_hash": prompt_digest(prompt.system, prompt.user),
+        "prompt": json.dumps({"tokens": prompt.tokens, "sections": sections}),
         "base": shown(seen),
         "depth": actor.depth, "cause_handoff": actor.cause_handoff,
     }  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from swarmd.core.calibration import Pair
 from swarmd.core.changes import Change, act_of, target_of
 from swarmd.core.staging import Verdict
 from swarmd.session.drafts import TakenUp
@@ -33,15 +34,29 @@ class Tally:
     checkpoints: int = 0
     keys_changed: set[str] = field(default_factory=set)
     drafts: dict[int, TakenUp] = field(default_factory=dict)
+    counted: int = 0
+    """Our own count of the prompt's tokens."""
+    tools: int | None = None
+    """Our count of the tools that the runner says it sends beside it."""
     first_request: int | None = None
     """How many tokens the model's provider counted in the session's first request: prompt, tools and all."""
 
+    @property
+    def pair(self) -> Pair | None:
+        """Both counts of the first request, where there was one."""
+        if self.first_request is None:
+            return None
+        return Pair(ours=self.counted, tools=self.tools, theirs=self.first_request)
+
     def note_usage(self, event: Mapping[str, Any]) -> None:
         """Look at a usage event of the transcript: the first tells how the prompt was counted."""
-        parts = [event.get(name) for name in ("tokens_in", "cache_read", "cache_write")]
-        known = [part for part in parts if isinstance(part, int) and not isinstance(part, bool) and part >= 0]
-        if self.first_request is None and parts[0] is not None and known:
-            self.first_request = sum(known)
+        if self.first_request is None and _is_count(event.get("tokens_in")):
+            parts = (event.get(name) for name in ("tokens_in", "cache_read", "cache_write"))
+            self.first_request = sum(part for part in parts if isinstance(part, int) and _is_count(part))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def note(change: Change, verdict: Verdict, masked: Callable[[str], str]) -> Note:

@@ -32,7 +32,7 @@ _ELEMENT, _TEXT = 8, 32
 """Characters that an element of a list or an object, and each text, counts for beside its own: what is many is bounded
 too, and to look for secrets in a text costs some microseconds however short it is."""
 _WHOLE_NUMBERS = 2**63
-_FIELDS: Mapping[str, tuple[str, ...]] = {**FIELDS}
+_FIELDS: Mapping[str, tuple[str, ...]] = {str(kind): fields for kind, fields in FIELDS.items()}
 
 
 class _Malformed(Exception):

@@ -55,6 +55,16 @@ CREATE INDEX sessions_ended ON sessions (ended) WHERE state = 'ended';
 CREATE INDEX sessions_queued ON sessions (queued);
 CREATE INDEX sessions_cause ON sessions (cause_handoff) WHERE cause_handoff IS NOT NULL;
 
+CREATE TABLE usage (
+  session INTEGER NOT NULL, model TEXT NOT NULL, tokens_in INTEGER, tokens_out INTEGER, cache_read INTEGER,
+  cache_write INTEGER, usd REAL, priced_by TEXT CHECK (priced_by IN ('client', 'list')), PRIMARY KEY (session, model)
+) WITHOUT ROWID;
+-- An agent's last sessions: how many tokens we counted in the first request, and how many its provider did.
+CREATE TABLE counted (
+  agent TEXT NOT NULL, measured TEXT NOT NULL, session INTEGER NOT NULL, ours INTEGER NOT NULL, tools INTEGER,
+  theirs INTEGER NOT NULL, PRIMARY KEY (agent, measured, session)
+) WITHOUT ROWID;
+
 CREATE TABLE changes (
   session INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, act TEXT NOT NULL, target TEXT NOT NULL,
   before TEXT, after TEXT, verdict TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '', effect TEXT,

@@ -70,6 +70,7 @@ def end(
     now: datetime,
     exit: int | None = None,
     usage: Usage | None = None,
+    by_model: Mapping[str, Usage] | None = None,
     limits: Limits | None = None,
     draft: Sequence[Change] = (),
 ) -> int | None:
@@ -80,10 +81,16 @@ def end(
     found = row(connection, id)
     if found["state"] == "ended":
         raise Refused(f"session {id} has ended already")
+    figures: tuple[float | None, ...] = (None,) * 5
+    if usage is not None:
+        # Imported here: most who end a session by this module (a cancellation, a daemon's start) have none.
+        from swarmd.store import usage as using
+
+        figures = using.figures(using.keep(connection, id, usage, by_model or {}))
     connection.execute(
         "UPDATE sessions SET state = 'ended', outcome = ?, reason = ?, ended = ?, exit = ?, token_hash = NULL, "
         "tokens_in = ?, tokens_out = ?, cache_read = ?, cache_write = ?, usd = ?, draft = ? WHERE id = ?",
-        (outcome, reason, to_text(now), exit, *_figures(usage), "open" if draft else "none", id),
+        (outcome, reason, to_text(now), exit, *figures, "open" if draft else "none", id),
     )
     if draft:
         keep_draft(connection, id, draft, now)
@@ -91,12 +98,6 @@ def end(
         return None
     _pause_after(connection, found["agent"], outcome, limits, now)
     return _retry(connection, found, outcome, limits, now)
-
-
-def _figures(usage: Usage | None) -> tuple[float | None, ...]:
-    if usage is None:
-        return (None,) * 5
-    return (usage.tokens_in, usage.tokens_out, usage.cache_read, usage.cache_write, usage.usd)
 
 
 def keep_draft(connection: sqlite3.Connection, id: int, changes: Sequence[Change], now: datetime) -> None:

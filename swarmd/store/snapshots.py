@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hmac
-import json
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
+from swarmd.core.calibration import measured_as
 from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
-from swarmd.store import meta, sessions
+from swarmd.store import meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
 from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED
@@ -39,17 +40,21 @@ def snapshot(
         world = SqlWorld(connection, now)
         last = _last(connection, agent.name, session)
         open_handoffs, more = _work(connection, agent.name, now)
+        children = world.tree.children(agent.name)
+        hashes = _definitions(connection, children)
+        corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
             agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
             memory=tuple(world.documents(agent.name)), keys=tuple(world.keys(agent.name)),
-            below=tuple(_below(connection, world, name) for name in world.tree.children(agent.name)),
+            below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
-            aftermath=None if last is None else _aftermath(connection, agent.name, last),
+            aftermath=None if last is None else
+            aftermath_of(connection, last, sessions.newest_draft(connection, agent.name)),
             conflicts=tuple(_conflicts(connection, agent.name)),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
-            fence=fence(connection, agent.name),
+            fence=fence(connection, agent.name), token_ratio=corrected.ratio, token_overhead=corrected.overhead,
         )  # fmt: skip
 
 
@@ -57,24 +62,6 @@ def fence(connection: sqlite3.Connection, agent: str) -> str:
     """The agent's secret for section fences, from the store's."""
     secret = meta.get(connection, "fence") or ""
     return hmac.new(secret.encode(), agent.encode(), "sha256").hexdigest()
-
-
-def shown(snapshot: Snapshot) -> str:
-    """What the session has read by being shown it, as JSON: memory revisions, key versions, handoffs, reports.
-
-    The key versions decide later what is superseded, the revisions are the bases of merges, and `session trace`
-    finds by them whose prompts had what a session wrote.
-    """
-    keys = [*snapshot.keys, *(key for below in snapshot.below for key in below.keys)]
-    return json.dumps(
-        {
-            "memory": {document.path: document.rev for document in snapshot.memory},
-            "keys": [[key.agent, key.key, key.version] for key in keys],
-            "handoffs": [h.id for h in (*snapshot.open_handoffs, *snapshot.sent)],
-            "reports": [report.id for below in snapshot.below for report in below.reports],
-        },
-        separators=(",", ":"),
-    )
 
 
 def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
@@ -86,7 +73,18 @@ def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sq
     return found
 
 
-def _below(connection: sqlite3.Connection, world: SqlWorld, name: str) -> Below:
+def _definitions(connection: sqlite3.Connection, names: Sequence[str]) -> dict[str, str]:
+    """The hashes of the definitions in force."""
+    found: dict[str, str] = {}
+    for start in range(0, len(names), 500):
+        some = names[start : start + 500]
+        marks = ",".join("?" * len(some))
+        rows = connection.execute(f"SELECT name, hash FROM agents WHERE name IN ({marks})", some)
+        found.update((row["name"], row["hash"]) for row in rows)
+    return found
+
+
+def _below(connection: sqlite3.Connection, world: SqlWorld, name: str, definition: str) -> Below:
     last = _last(connection, name, None)
     count = connection.execute(
         f"SELECT count(*) FROM handoffs INDEXED BY handoffs_work WHERE receiver = ? AND {UNSETTLED}",
@@ -107,6 +105,7 @@ def _below(connection: sqlite3.Connection, world: SqlWorld, name: str) -> Below:
             ReportSeen(id=row["id"], agent=row["agent"], text=row["text"], at=from_text(row["at"]))
             for row in reversed(reports)
         ),
+        last_session=last["id"] if last is not None else None, definition=definition,
     )  # fmt: skip
 
 
@@ -157,13 +156,15 @@ def _sent(
     return handoffs_of(connection, [row for _, row in sorted(rows.items())])
 
 
-def _aftermath(connection: sqlite3.Connection, agent: str, last: sqlite3.Row) -> Aftermath:
+def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: int | None) -> Aftermath:
+    """What the session of this row left undone; `open_draft`: the session whose draft was the agent's newest open one
+    then.
+    """
     rows = connection.execute(
         "SELECT act, target, verdict, reason FROM changes WHERE session = ? AND verdict IN ('refused', 'superseded') "
         "ORDER BY seq LIMIT 100",
         (last["id"],),
     ).fetchall()
-    open_draft = sessions.newest_draft(connection, agent)
     lines = (
         []
         if open_draft is None
