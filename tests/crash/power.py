@@ -145,7 +145,7 @@ def remember(state: Path) -> None:
 
 def exchanges_of(journal: bytes, name: str) -> list[int]:
     """Which calls exchanged a file of that name."""
-    return [op.at for op in _ops(journal) if op.kind == "exchange" and op.b.endswith(name)]
+    return [op.at for op in _ops(journal) if op.kind in ("exchange", "rename") and op.b.endswith(name)]
 
 
 def _ops(journal: bytes):
