@@ -319,7 +319,12 @@ def done(text: str, document: Mapping[str, Any]) -> None:
 
 def cut(value: Any) -> str:
     """A stored value, short enough for a sentence."""
-    return shortened(_encodable(str(value)), 60)
+    return cut_to(value, 60)
+
+
+def cut_to(value: Any, room: int) -> str:
+    """A stored value in one line of at most so many characters."""
+    return shortened(_encodable(str(value)), room)
 
 
 def flush() -> None:

@@ -9,9 +9,9 @@ import click
 
 from swarmd.cli import output
 from swarmd.cli.base import Group
-from swarmd.cli.exporting import as_json, as_markdown
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, SESSION, list_options
+from swarmd.cli.transcripts import Printer, cost_words
 from swarmd.core.sessions import OUTCOMES
 from swarmd.errors import BadInput
 
@@ -52,10 +52,15 @@ def show_session(invocation: Invocation, session: str) -> None:
     invocation.show(invocation.call("session_show", session=session), print_session)
 
 
+_NOT_FACTS = ("changes", "prompt", "prompt_hash", "definition", "usage", "prompt_text", "compared")
+
+
 def print_session(document: Mapping[str, Any]) -> None:
     """A session for a reader."""
     changes = document.get("changes") or []
-    output.facts(document, without=("changes", "prompt", "prompt_hash", "definition"))
+    output.facts(document, without=_NOT_FACTS)
+    for used in document.get("usage") or []:
+        output.line(f"{output.shown('', used.get('model') or 'model unknown')}: {cost_words(used)}")
     if changes:
         output.line("changes")
         for change in changes:
@@ -81,34 +86,60 @@ def change_line(change: Mapping[str, Any]) -> str:
 @click.option("-f", "--follow", is_flag=True, help="Go on until the session has ended.")
 @pass_invocation
 def session_log(invocation: Invocation, session: str, follow: bool) -> None:
-    """What the session's program wrote, and the events of its transcript."""
-    document = invocation.call("session_log", session=session)
-    if not follow:
-        invocation.show(document, lambda found: _print_log({**found, "done": True}))
+    """The events of the session's transcript (what was said, each call with its result, usage), and what its program
+    wrote.
+    """
+    if follow:
+        if invocation.options.json:
+            raise BadInput("--follow and --json do not go together: --json prints one document")
+        _follow(invocation, session)
         return
-    if invocation.options.json:
-        raise BadInput("--follow and --json do not go together: --json prints one document")
-    _follow(invocation, str(document.get("session", session)), document)
+    document = whole_log(invocation, session)
+    invocation.show(document, lambda found: _print_log({**found, "done": True}))
 
 
-def _follow(invocation: Invocation, session: str, document: Mapping[str, Any]) -> None:
-    """The first document names the session by its number: a later one of the same agent is not run into."""
-    seen = 0
-    while not document["done"]:
-        seen = _print_log(document, seen)
-        invocation.wait(POLL_SECONDS)
-        document = invocation.call("session_log", session=session)
-    _print_log(document, seen)
+def whole_log(invocation: Invocation, session: str) -> dict[str, Any]:
+    """The log in one document, however many pages its events come in."""
+    document = dict(invocation.call("session_log", session=session))
+    events = list(document.get("events") or [])
+    while document.get("events_more"):
+        # By its number: a later session of the same agent is not run into.
+        session = str(document["session"])
+        page = invocation.call("session_log", session=session, events_from=document["events_next"],
+                               output_from=document["output_next"])  # fmt: skip
+        events += page["events"]
+        document |= {name: page[name] for name in ("events_next", "events_more")}
+    return {**document, "events": events} if "events" in document else document
 
 
-def _print_log(document: Mapping[str, Any], seen: int = 0) -> int:
-    """The output from `seen` on, and how much is seen then; while more may come, a line without an end waits."""
-    text = str(document["output"])
-    end = len(text) if document["done"] else text.rfind("\n") + 1
-    if end > seen:
-        output.block(text[seen:end])
+def _print_log(document: Mapping[str, Any]) -> None:
+    events = document.get("events") or []
+    Printer().print(events)
+    if events and document["output"]:
+        output.line("-- the program's output:")
+    if document["output"]:
+        output.block(str(document["output"]))
+
+
+def _follow(invocation: Invocation, session: str) -> None:
+    """As it comes: the daemon or the files are asked for what is new. Of the output an unfinished line waits."""
+    printer = Printer()
+    places = {"events_from": 0, "output_from": 0}
+    while True:
+        document = invocation.call("session_log", session=session, **places)
+        session = str(document.get("session", session))
+        printer.print(document.get("events") or [])
+        if document["output"]:
+            output.block(str(document["output"]))
         output.flush()
-    return max(seen, end)
+        if document["done"] and not document.get("events_more"):
+            return
+        places = {
+            "events_from": document.get("events_next", 0),
+            "output_from": document.get("output_next", 0),
+        }
+        if not document.get("events_more"):
+            invocation.wait(POLL_SECONDS)
 
 
 @session.command("cancel")
@@ -189,12 +220,14 @@ def _print_trace(document: Mapping[str, Any]) -> None:
 )
 @pass_invocation
 def export(invocation: Invocation, session: str, form: str) -> None:
-    """A session with its log, to be kept elsewhere."""
-    if form == "yaml":
-        raise BadInput("--format yaml is not there yet; json and md are")
-    shown = invocation.call("session_show", session=session)
-    log = invocation.call("session_log", session=str(shown["id"]))
-    if form == "json" or invocation.options.json:
-        output.json_document(as_json(shown, log))
+    """A session whole: what it changed, its prompt where that can be made again, its transcript, output and usage."""
+    from swarmd.cli.exporting import as_document, as_markdown, as_yaml
+
+    shown = invocation.call("session_show", session=session, prompt_text=True)
+    document = as_document(shown, whole_log(invocation, str(shown["id"])))
+    if invocation.options.json or form == "json":
+        output.json_document(document)
+    elif form == "yaml":
+        output.bare(as_yaml(document).encode("utf-8"))
     else:
-        output.line(as_markdown(shown, log))
+        output.line(as_markdown(document))
