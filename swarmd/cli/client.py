@@ -138,7 +138,7 @@ class OperatorClient:
     def call(self, name: str, args: Mapping[str, Any]) -> Any:
         """As Client."""
         where = places_of(self.options, self.environ)
-        doors = self.doors or _Service()
+        doors = self.doors or StoreDoors()
         if name in READS:
             return self._read(doors, where, name, args)
         value = self._act(doors, where, name, args)
@@ -170,7 +170,7 @@ class OperatorClient:
             raise _shut("write", where, denied) from None
 
 
-class _Service:
+class StoreDoors:
     """The real doors; a module is imported when its door is opened."""
 
     def open_reader(self, where: Places) -> Any:

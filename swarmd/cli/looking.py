@@ -12,6 +12,8 @@ from swarmd.cli.base import Command, Group
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, SINCE, Number, list_options, narrowed, usage
 from swarmd.cli.sessions import change_line, result_of
+from swarmd.cli.transcripts import cost_words, dollars
+from swarmd.cli.usage import in_words
 
 SHOWN_FIRES = 5
 MOMENTS = Number("count", 10_000)
@@ -39,10 +41,10 @@ def needs_attention(status: Mapping[str, Any]) -> bool:
 def _print_status(document: Mapping[str, Any]) -> None:
     output.facts(document["places"])
     output.line()
-    attention = dict(document["attention"])
+    attention, today = dict(document["attention"]), document.get("today")
     items = attention.pop("items", [])
-    rest = {name: value for name, value in document.items() if name not in ("places", "attention")}
-    output.facts({**rest, "attention": attention})
+    rest = {name: value for name, value in document.items() if name not in ("places", "attention", "today")}
+    output.facts({**rest, "attention": attention, "today": None if today is None else in_words(today)})
     output.items(items, "  ")
 
 
@@ -97,15 +99,19 @@ def _log_line(row: Mapping[str, Any]) -> str:
     count = f" ({row['count']} times)" if (row.get("count") or 1) > 1 else ""
     parts = [output.local(row.get("at")), who, output.shown("", row.get("what")) + count]
     parts += [output.shown("", row[field]) for field in ("trigger", "target", "reason") if row.get(field)]
+    used = [
+        row[field] for field in ("tokens_in", "tokens_out", "cache_read", "cache_write") if row.get(field)
+    ]
+    if used:
+        parts.append(f"{sum(used):,} tokens, {dollars(row.get('usd'))}")
     return "  ".join(parts)
 
 
 def _print_stat(row: Mapping[str, Any]) -> None:
     for change in row.get("changes") or []:
         output.line(f"    {change_line(change)}")
-    cost = {name: row[name] for name in ("tokens_in", "tokens_out", "usd") if row.get(name) is not None}
-    if cost:
-        output.line("    " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in cost.items()))
+    if words := cost_words(row):
+        output.line(f"    {words}")
 
 
 @click.command("next", cls=Command)

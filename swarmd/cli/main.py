@@ -50,6 +50,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "checkpoint": ("session_acts", "checkpoint", "Save what is staged; the session goes on."),
         "fail": ("session_acts", "fail", "Say that this session has failed."),
         "draft": ("session_acts", "draft", "What an earlier session left unsaved."),
+        "mcp": ("mcp_bridge", "mcp", "All of this as MCP tools; --operator: for your own assistant."),
     },
     "The store": {
         "verify": ("store", "verify", "Check the store and its history."),

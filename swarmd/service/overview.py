@@ -9,6 +9,7 @@ from dataclasses import replace
 from swarmd.core.instants import to_text
 from swarmd.errors import NotFound, SwarmdError
 from swarmd.service import attention as attending
+from swarmd.service import usage_reads
 from swarmd.service.operator import runtime_of, socket_client
 from swarmd.service.rows import held_by
 from swarmd.service.view import JSON, Args, View, items
@@ -32,6 +33,7 @@ def status(view: View, args: Args) -> JSON:
         "running": queries.counts(view.connection),
         "last_session": {"id": ended[0]["id"], "at": ended[0]["queued"]} if ended else None,
         "attention": {"count": len(open_items), "oldest": oldest, "kinds": dict(sorted(kinds.items()))},
+        "today": usage_reads.since(view, to_text(view.now.replace(hour=0, minute=0, second=0, microsecond=0))),
         "now": to_text(view.now),
     }  # fmt: skip
 

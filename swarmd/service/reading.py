@@ -22,6 +22,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "agent_past": ("agent_history",),
     "session_reads": ("session_list", "session_show", "session_log", "session_trace", "log"),
     "prompting": ("prompt",),
+    "usage_reads": ("usage",),
     "state_reads": ("ctx_list", "ctx_get", "ctx_history", "handoff_list", "handoff_show", "report_list"),
     "memory_reads": (
         "memory_list", "memory_show", "memory_history", "memory_diff", "memory_blame", "memory_conflicts",

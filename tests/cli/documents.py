@@ -29,7 +29,7 @@ SESSION = {
     "id": 7, "agent": "studio", "attempt": 1, "trigger": "cron", "slot": AT, "state": "ended", "outcome": "committed",
     "reason": None, "queued": AT, "started": AT, "ended": AT, "by": "system", "exit": 0, "draft": None,
     "changes": [CHANGE], "refusals": [], "superseded": [], "tokens_in": None, "tokens_out": None, "cache_read": None,
-    "usd": None,
+    "usd": None, "cache_write": None,
 }  # fmt: skip
 SLOT = {"agent": "studio", "slot": AT, "last": AT, "count": 1, "decision": "skipped", "reason": "session 6 runs",
         "session": None, "at": AT}  # fmt: skip
@@ -43,14 +43,20 @@ MEMORY = {
     "bytes": 6,
     "conflicts": 0,
 }
-LOG = {"session": 7, "output": f"hello\n{NASTY}\n", "done": True}
+LOG = {
+    "session": 7, "output": f"hello\n{NASTY}\n", "bytes": 30, "done": True, "outcome": "committed", "reason": "",
+    "events": [{"seq": 1, "at": AT, "kind": "text", "turn": 1, "text": NASTY}],
+}  # fmt: skip
 CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "children": []}
+
+SUM = {"sessions": 3, "tokens_in": 1200, "tokens_out": 30, "cache_read": None, "cache_write": None, "usd": 0.5,
+       "tokens_unknown": 1, "usd_unknown": 2}  # fmt: skip
 
 SAMPLES: dict[str, Document] = {
     "status": {
         "places": {"agents": "/a", "state": "/s", "runtime": "/r", "config": "/c"}, "daemon": {"running": True},
         "agents": {"in_force": 2, "paused": 0, "problems": 0}, "running": {"running": 1, "queued": 0},
-        "attention": {"count": 0, "oldest": None, "kinds": {}},
+        "attention": {"count": 0, "oldest": None, "kinds": {}}, "today": {"since": AT, **SUM},
     },
     "agent_list": listing(AGENT, {**AGENT, "name": "b", "problem": NASTY}),
     "agent_tree": {"roots": [{**AGENT, "children": [CHILD, {**CHILD, "name": "z"}]}]},
@@ -82,7 +88,8 @@ SAMPLES: dict[str, Document] = {
     "session_trace": {**listing({"act": "set_key", "target": "k", "shown_to": [{"session": 8, "agent": "b"}]}), "session": 7, "agent": "studio"},
     "session_export": {"session": SESSION, "log": LOG},
     "attention": listing({"id": "failing:studio", "kind": "failing", "agent": "studio", "since": AT, "text": NASTY, "next_step": "look"}),
-    "prompt": {"system": "S", "user": "U", "tokens": 2, "sections": [{"name": "keys", "tokens": 1, "left_out": 0}]},
+    "usage": {"by": "agent", **listing({"agent": "studio", **SUM}), "left_out": 0, "total": SUM},
+    "prompt": {"system": "S", "user": "U", "tokens": 2, "sections": [{"name": "keys", "tokens": 1, "left_out": 0}], "overhead": 1, "ratio": 1.05},
     "doctor": listing({"name": "disk", "ok": True, "text": "100 MiB are free"}),
     "verify": {**listing(), "ok": True},
     "check": {

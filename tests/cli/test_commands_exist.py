@@ -17,7 +17,7 @@ from tests.cli.schema_check import faults
 PROMISED = """
 init | check | reload | serve | schema | completion | run | prompt | status
 agent list | agent tree | agent show | agent history | agent rename | agent forget
-why | log | next | pause | resume
+why | log | next | usage | pause | resume
 ctx list | ctx get | ctx set | ctx unset | ctx history
 handoff send | handoff list | handoff show | handoff ack | handoff complete | handoff decline | handoff ask
 handoff answer | handoff cancel | handoff change | handoff requeue
@@ -33,7 +33,6 @@ COMMANDS = [command.strip() for line in PROMISED.strip().splitlines() for comman
 LATER = (
     "plan",
     "edit",
-    "usage",
     "approval",
     "import",
     "mcp",
@@ -112,7 +111,7 @@ READING = {
     "memory_blame": ["memory", "blame", "studio"], "memory_conflicts": ["memory", "conflicts", "studio"],
     "session_list": ["session", "list"], "session_show": ["session", "show", "7"],
     "session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
-    "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
+    "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
 }  # fmt: skip
 
 
