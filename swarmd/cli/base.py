@@ -21,7 +21,6 @@ _PLACES = {
 
 LATER = frozenset({
     "approval", "edit", "import", "memory compact", "memory import", "memory search", "plan", "session search",
-    "usage",
 })  # fmt: skip
 """Commands that people may have read about and that this version does not have."""
 

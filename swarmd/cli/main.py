@@ -34,6 +34,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "log": ("looking", "log", "What has happened, newest first."),
         "why": ("looking", "why", "Why an agent ran or did not."),
         "next": ("looking", "next_fires", "When agents are due."),
+        "usage": ("usage", "usage", "Tokens and cost, by agent, model, day or subtree."),
         "prompt": ("running", "prompt", "Print what a session would be given."),
         "doctor": ("store", "doctor", "Look for what is wrong with this installation."),
     },
