@@ -153,7 +153,7 @@ class ClaudeReading(Reading):
             for other in others:
                 first += other
             whole = Usage(tokens_in=first.tokens_in, tokens_out=first.tokens_out, cache_read=first.cache_read,
-                          cache_write=first.cache_write, usd=whole.usd)  # fmt: skip
+                          cache_write=first.cache_write, usd=whole.usd, priced_by=whole.priced_by)  # fmt: skip
         self.usage = whole
         self.spend(Usage())
         outcome, reason = self._judged(said)
@@ -201,14 +201,16 @@ def _usage(found: Mapping[str, Any], usd: float | None = None) -> Usage:
         tokens_in=number(found.get("input_tokens")), tokens_out=number(found.get("output_tokens")),
         cache_read=number(found.get("cache_read_input_tokens")),
         cache_write=number(found.get("cache_creation_input_tokens")), usd=usd,
+        priced_by=None if usd is None else "client",
     )  # fmt: skip
 
 
 def _model_usage(found: Mapping[str, Any]) -> Usage:
     usd = found.get("costUSD")
+    known = isinstance(usd, int | float)
     return Usage(
         tokens_in=number(found.get("inputTokens")), tokens_out=number(found.get("outputTokens")),
         cache_read=number(found.get("cacheReadInputTokens")),
         cache_write=number(found.get("cacheCreationInputTokens")),
-        usd=float(usd) if isinstance(usd, int | float) else None,
+        usd=float(usd) if isinstance(usd, int | float) else None, priced_by="client" if known else None,
     )  # fmt: skip

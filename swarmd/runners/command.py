@@ -72,7 +72,7 @@ class Command:
             own={"SWARMD_SOCKET": where.socket, "SWARMD_TOKEN": request.token},
         )
 
-    def reading(self, request: Request, say: Say) -> None:
+    def reading(self, request: Request, say: Say, plan: Plan) -> None:
         """What it prints means nothing to swarmd."""
 
 

@@ -48,11 +48,17 @@ def secrets(request: Request, host: Host, pass_env: Sequence[str]) -> tuple[str,
 
 
 def session_policy(
-    request: Request, host: Host, where: Workspace, workdir: str | None, *, read: Sequence[str] = ()
+    request: Request,
+    host: Host,
+    where: Workspace,
+    workdir: str | None,
+    *,
+    read: Sequence[str] = (),
+    own: Sequence[str] = (),
 ) -> Policy:
     """The sandbox of a session as its agent's file asks for it; Failed where it cannot be had here and now.
 
-    `read`: further places inside hidden ones that it may read.
+    `read` and `own`: further places inside hidden ones that it may read, and write.
     """
     home = host.home(request)
     write = [str(path) for path in request.sandbox.get("write", ())]
@@ -67,7 +73,7 @@ def session_policy(
         network=bool(request.sandbox.get("network", True)),
         hidden=host.hidden,
         read=(where.prompt, where.bin, *read),
-        write=(where.memory, where.temp, home, *write),
+        write=(where.memory, where.temp, home, *own, *write),
         workdir=host.workdir(request, workdir),
     )
 

@@ -45,9 +45,13 @@ class Plan:
     """Variables that stand above all others."""
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """Private files that it needs, by their absolute path inside the session's folder."""
+    home: str = ""
+    """A folder among those files that it may write, too."""
     for_start: Sequence[str] = ()
     """Those of them that go when the program has begun: what they hold is no business of what it starts."""
     secrets: Sequence[str] = field(default=(), repr=False)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the transcript says of it beside what the program says itself."""
 
 
 class Adapter(Protocol):
@@ -61,7 +65,7 @@ class Adapter(Protocol):
         """What to start; `url` is where MCP is served. Raises Failed where it cannot be. Not on the loop."""
         ...
 
-    def reading(self, request: Request, say: Say) -> Reading | None:
+    def reading(self, request: Request, say: Say, plan: Plan) -> Reading | None:
         """What follows its output, where it can be followed."""
         ...
 
@@ -96,7 +100,7 @@ class ProgramRunner:
             start, plan = await steps.through(asyncio.to_thread(self._start, request, where, url))
             if steps.cancelled:
                 raise asyncio.CancelledError
-            reading = self._adapter.reading(request, desk.event)
+            reading = self._adapter.reading(request, desk.event, plan)
             ended, cancelled = await run(start, request.timeout_seconds, where, reading, plan.for_start)
             steps.cancelled |= cancelled
         desk.event("ended", {"exit": ended.exit, "signal": ended.signal, "leftovers": ended.leftovers})
@@ -155,7 +159,7 @@ class ProgramRunner:
             | said,
             stdin=plan.stdin,
             policy=session_policy(
-                request, host, where, plan.workdir, read=[where.client] if plan.files else ()
+                request, host, where, plan.workdir, read=_made(where.client), own=_made(plan.home)
             ),
             marker=where.socket if self._adapter.desk == "socket" else where.temp,
             cgroup=cgroup.create(host.cgroup, str(request.session)) if host.cgroup else None,
@@ -195,6 +199,10 @@ def prompt_of(request: Request) -> bytes:
     """The whole prompt, as it stands in the file of it."""
     parts = [part for part in (request.system, request.user) if part]
     return "\n\n".join(parts).encode("utf-8", "replace")
+
+
+def _made(folder: str) -> list[str]:
+    return [folder] if folder and os.path.isdir(folder) else []
 
 
 def _write(path: str, data: bytes) -> None:

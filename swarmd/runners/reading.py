@@ -14,6 +14,7 @@ from typing import Any
 from swarmd.core.wire import Outcome, Usage
 from swarmd.runners.lines import Lines, event
 from swarmd.runners.outcomes import one_line, outcome
+from swarmd.runners.prices import price
 from swarmd.runners.process import Ended, Start
 
 OUTPUT_BYTES = 1024 * 1024 * 1024
@@ -110,7 +111,7 @@ def _cut(value: Any) -> Any:
 def judged(reading: Reading, ended: Ended, start: Start, timeout_seconds: float) -> tuple[Final, int | None]:
     """How a client's session ended, and its exit status."""
     what, reason, status = outcome(ended, start, timeout_seconds)
-    said = reading.final or Final(outcome="failed", text=reading.text, usage=reading.usage)
+    said = _priced(reading.final or Final(outcome="failed", text=reading.text, usage=reading.usage))
     if reading.stop:
         return _as(said, "failed", reading.stop), status
     if reading.final is not None:
@@ -119,6 +120,18 @@ def judged(reading: Reading, ended: Ended, start: Start, timeout_seconds: float)
         return _as(said, "failed", _silent(ended)), status
     # Exit status 75 means nothing here: no client knows of it.
     return _as(said, "failed" if what == "unavailable" else what, reason), status
+
+
+def _priced(said: Final) -> Final:
+    """A client that does not tell what it has cost is priced by the list, where that has the model."""
+    if said.usage.usd is not None or len(said.by_model) != 1:
+        return said
+    (model,) = said.by_model
+    usd = price(model, said.usage)
+    if usd is None:
+        return said
+    usage = replace(said.usage, usd=usd, priced_by="list")
+    return replace(said, usage=usage, by_model={model: usage})
 
 
 def _as(said: Final, outcome: Outcome, reason: str) -> Final:

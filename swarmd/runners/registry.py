@@ -16,6 +16,8 @@ from swarmd.runners.host import Host
 GROUP = "swarmd.runners"
 BUILT_IN: Mapping[str, str] = {
     "anthropic": "swarmd.runners.anthropic",
+    "claude-code": "swarmd.runners.claude_code",
+    "codex": "swarmd.runners.codex",
     "command": "swarmd.runners.command",
 }
 
