@@ -27,7 +27,7 @@ STALL_SECONDS = 180.0
 """Nothing but pings for so long, and the request counts as lost."""
 CLOSE_SECONDS = 2.0
 REASON_CHARACTERS = 300
-ANSWER_BYTES = 64 * 1024 * 1024
+ANSWER_CHARACTERS = 64 * 1024 * 1024
 _TOO_LONG = re.compile(r"prompt is too long: (\d+) tokens > (\d+) maximum")
 
 _KINDS: Mapping[int, TroubleKind] = {
@@ -77,10 +77,9 @@ class Api:
             stream = await self._client.messages.create(**params, stream=True)
             try:
                 _must_be_events(stream.response)
-                async for event in self._events(stream):
+                # The events as they stand: the SDK's objects lose what they do not know, and cost ten times as much.
+                async for event in self._events(anthropic.AsyncStream.raw_events(stream.response)):
                     assembly.feed(event)
-            except (json.JSONDecodeError, UnicodeDecodeError) as error:
-                raise Trouble("cut", f"the answer holds a line that is no JSON: {error}") from error
             finally:
                 # What is left of a stream that was broken off must not hold the session up.
                 with contextlib.suppress(Exception):
@@ -90,22 +89,28 @@ class Api:
             except Incomplete as incomplete:
                 raise Trouble("cut" if assembly.begun else "no_api", str(incomplete)) from incomplete
 
-    async def _events(self, stream: Any) -> AsyncIterator[JSON]:
-        """The events as plain objects. The SDK keeps pings to itself, so that they are no sign of progress here."""
-        iterator, size = aiter(stream), 0
+    async def _events(self, lines: AsyncIterator[Any]) -> AsyncIterator[JSON]:
+        """What the events hold. A ping is no sign of progress."""
+        now = asyncio.get_running_loop().time
+        moved, size = now(), 0
         while True:
             try:
-                async with asyncio.timeout(self._stall_seconds):
-                    event = await anext(iterator)
+                async with asyncio.timeout_at(moved + self._stall_seconds):
+                    line = await anext(lines)
             except StopAsyncIteration:
                 return
             except TimeoutError:
                 raise Trouble("stalled", f"no word came for {self._stall_seconds:g} seconds") from None
-            plain: JSON = event.to_dict() if hasattr(event, "to_dict") else {}
-            size += len(str(plain.get("delta", "")))
-            if size > ANSWER_BYTES:
-                raise Trouble("no_api", f"the answer has more than {ANSWER_BYTES} bytes", again=False)
-            yield plain
+            if line.event in (None, "ping") or not line.data:
+                continue
+            moved, size = now(), size + len(line.data)
+            if size > ANSWER_CHARACTERS:
+                text = f"the answer has more than {ANSWER_CHARACTERS} characters"
+                raise Trouble("no_api", text, again=False)
+            event = _parsed(line.data)
+            if line.event == "error" or event.get("type") == "error":
+                raise _of_event(event)
+            yield event
 
     async def window(self, model: str) -> tuple[int | None, int | None]:
         """How many tokens go into the model, and how many come out at most; None where the API does not say.
@@ -151,9 +156,28 @@ def _told() -> Any:
         raise Trouble("no_api", f"the answer is none of the Messages API: {_short(error)}") from error
 
 
+def _parsed(data: str) -> JSON:
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise Trouble("cut", f"the answer holds a line that is no JSON: {error}") from error
+    if not isinstance(event, dict):
+        raise Trouble("cut", "the answer holds a line that is no JSON object")
+    return event
+
+
+def _of_event(event: JSON) -> Trouble:
+    """The trouble that an error event tells of: the status was 200 already when it came."""
+    error = event.get("error")
+    told = error if isinstance(error, dict) else {}
+    kind = _TYPES.get(str(told.get("type")), "server")
+    said = one_line(str(told.get("message") or event))[:REASON_CHARACTERS]
+    return Trouble(kind, f"{_WORDS.get(kind, 'the API failed')}: {said}")
+
+
 def _of_status(error: anthropic.APIStatusError) -> Trouble:
     status, said = error.status_code, error.api_message or _short(error)
-    kind = _TYPES.get(error.type or "", "server") if status == 200 else _kind(status, error)
+    kind = _kind(status, error)
     long = _TOO_LONG.search(said)
     if long is not None:
         return Trouble(
@@ -162,10 +186,9 @@ def _of_status(error: anthropic.APIStatusError) -> Trouble:
             tokens=(int(long[1]), int(long[2])),
         )
     again = False if error.response.headers.get("x-should-retry") == "false" else None
-    number = f" ({status})" if status != 200 else ""
     return Trouble(
         kind,
-        f"{_WORDS.get(kind, 'the API refused')}{number}: {one_line(said)[:REASON_CHARACTERS]}",
+        f"{_WORDS.get(kind, 'the API refused')} ({status}): {one_line(said)[:REASON_CHARACTERS]}",
         retry_after=_retry_after(error.response.headers),
         again=again,
     )

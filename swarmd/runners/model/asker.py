@@ -64,8 +64,9 @@ class Asker:
         while True:
             tried += 1
             try:
-                async with self._breaker.turn(self._deadline):
-                    return await self._api.answer({**params, "model": model or self.model})
+                asked = model or self.model
+                async with self._breaker.turn(self._deadline, asked):
+                    return await self._api.answer({**params, "model": asked})
             except Shut as shut:
                 raise _after(shut.trouble, tried - 1) from shut
             except Trouble as trouble:

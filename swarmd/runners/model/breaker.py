@@ -1,4 +1,4 @@
-"""One wall for all who use the same key: while it stands, one of them tries at a time, and the others wait for that.
+"""A wall for all who use the same key: while it stands, one of them tries at a time, and the others wait for that.
 
 Without it a hundred agents would each find out for themselves, again and again, that the API is overloaded.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 
-from swarmd.runners.model.trouble import HARD, SHARED, Trouble
+from swarmd.runners.model.trouble import HARD, OF_KEY, OF_MODEL, Trouble
 
 IN_A_ROW = 3
 """So many failures one after another, of whoever's requests, are no accident any more."""
@@ -27,10 +27,32 @@ class Shut(Exception):
 
 
 class Breaker:
-    """Of one credential at one address. `now` gives seconds that only grow, as the running loop's clock does."""
+    """Of one credential at one address. `now` gives seconds that only grow, as the running loop's clock does.
+
+    A wrong key and a dead network are met whatever is asked; that a model is overloaded says nothing of another one.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
+        self._key = _Wall(now, OF_KEY)
+        self._models: dict[str, _Wall] = {}
+
+    @contextlib.asynccontextmanager
+    async def turn(self, until: float, model: str) -> AsyncIterator[None]:
+        """A request is made within it, and what it raises is noted. Raises Shut where no turn comes before `until`,
+        and at once where asking is of no use.
+        """
+        of_model = self._models.setdefault(model, _Wall(self._now, OF_MODEL))
+        async with self._key.turn(until), of_model.turn(until):
+            yield
+
+
+class _Wall:
+    """For some kinds of trouble."""
+
+    def __init__(self, now: Callable[[], float], kinds: Collection[str]) -> None:
+        self._now = now
+        self._kinds = kinds
         self._failures = 0
         self._open_until = 0.0
         self._trouble: Trouble | None = None
@@ -39,9 +61,6 @@ class Breaker:
 
     @contextlib.asynccontextmanager
     async def turn(self, until: float) -> AsyncIterator[None]:
-        """A request is made within it, and what it raises is noted. Raises Shut where no turn comes before `until`,
-        and at once where asking is of no use.
-        """
         probing = await self._admitted(until)
         try:
             yield
@@ -84,7 +103,7 @@ class Breaker:
     async def _bad(self, trouble: Trouble) -> None:
         async with self._changed:
             self._probing = False
-            if trouble.kind in SHARED:
+            if trouble.kind in self._kinds:
                 self._failures += 1
                 seconds = self._seconds(trouble)
                 if seconds > 0:

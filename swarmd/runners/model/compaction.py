@@ -11,6 +11,7 @@ from swarmd.runners.model.conversation import characters
 RESULT_CHARACTERS = 4_000
 """Of each result of a tool as much goes into the summary's making."""
 SUMMARY_TOKENS = 8_000
+"""The longest summary."""
 SHRINKS_TO = 0.7
 """A summary of more than this share of what it stands for is none."""
 
@@ -31,12 +32,12 @@ class Refused(Exception):
     """The summary cannot take the history's place; the text says why."""
 
 
-def request(turns: Sequence[JSON], dated: str) -> JSON:
-    """What the summarizer is asked: `messages` and `system` of a request without tools. `dated` says when this is."""
+def request(turns: Sequence[JSON], *, dated: str, tokens: int) -> JSON:
+    """What the summarizer is asked: a request without tools. `dated` says when this is, `tokens` how long it may be."""
     return {
         "system": SYSTEM,
         "messages": [{"role": "user", "content": f"{_ASK}(now: {dated})\n\n{_log(turns)}"}],
-        "max_tokens": SUMMARY_TOKENS,
+        "max_tokens": tokens,
     }
 
 

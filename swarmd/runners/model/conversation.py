@@ -12,8 +12,6 @@ from typing import Any
 from swarmd.runners.model.answers import JSON, Answer
 
 _CACHE: Mapping[str, str] = {"type": "ephemeral"}
-_NO_CACHE = frozenset({"thinking", "redacted_thinking"})
-"""Blocks that cannot carry a mark."""
 STABLE_SECTIONS = 2
 """The first sections of the prompt's user part are the memory and its list of files (core.prompt.PARTS)."""
 
@@ -58,13 +56,6 @@ class Conversation:
     def restart(self, summary: str) -> None:
         """Go on from the first message and a summary of all that came after it."""
         self._turns = [{"role": "user", "content": [_text(summary)]}]
-
-    def without_thoughts(self) -> None:
-        """Forget what another model thought: it would not be taken from this one's hands."""
-        for turn in self._turns:
-            if turn["role"] == "assistant":
-                kept = [block for block in turn["content"] if block.get("type") not in _NO_CACHE]
-                turn["content"] = kept or [_text("(no words)")]
 
     def request(self, tools: Sequence[JSON]) -> JSON:
         """`system`, `messages` and `tools` as the Messages API takes them, with cache marks (four at most)."""

@@ -61,6 +61,7 @@ class Settings:
     max_turns: int
     compact_at: float
     summarizer: str | None = None
+    summary_tokens: int = compaction.SUMMARY_TOKENS
     window: int | None = None
     dated: str = ""
 
@@ -133,7 +134,6 @@ class Loop:
                 if trouble.kind == "too_long" and await self._compact(str(trouble)):
                     continue
                 if self._asker.next_model(trouble):
-                    self._talk.without_thoughts()
                     continue
                 raise
             self._turn += 1
@@ -235,7 +235,10 @@ class Loop:
         self._talk.heard(answer)
         ends = await self._make_calls(answer) if answer.calls else False
         self._talk.say_text(f"Your answer was cut off at its greatest length. {_SHORTER}")
-        return Finish(outcome="success", text=answer.text) if ends else None
+        if ends:
+            return Finish(outcome="success", text=answer.text)
+        await self._compact_in_time(answer)
+        return None
 
     # -- the window -----------------------------------------------------------------------------------------
 
@@ -261,7 +264,9 @@ class Loop:
         turns = self._talk.turns
         try:
             model = self._settings.summarizer or self._asker.model
-            answer = await self._asker.ask(compaction.request(turns, self._settings.dated), model=model)
+            most = self._settings.summary_tokens
+            asked = compaction.request(turns, dated=self._settings.dated, tokens=most)
+            answer = await self._asker.ask(asked, model=model)
             self._tell_usage(answer, model)
             text = compaction.summary(answer, turns)
         except (Trouble, compaction.Refused) as refused:

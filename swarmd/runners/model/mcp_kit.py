@@ -119,9 +119,13 @@ async def _program(server: Mapping[str, Any], programs: Programs) -> AsyncIterat
     theirs.close()
     try:
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LINE_BYTES)
-        async with _lines(reader, writer) as streams:
-            yield streams
-        writer.close()
+        try:
+            async with _lines(reader, writer) as streams:
+                yield streams
+        finally:
+            writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
     finally:
         ours.close()
         running.cancel()

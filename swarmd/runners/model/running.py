@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from swarmd.core.tools import TOOLS
+from swarmd.runners.model import compaction
 from swarmd.runners.model.api import Api
 from swarmd.runners.model.asker import Asker
 from swarmd.runners.model.breaker import Breaker
@@ -110,11 +111,10 @@ async def _kits(job: Job, desk: Desk, stack: contextlib.AsyncExitStack) -> list[
 
 async def _settings(job: Job, desk: Desk, models: Models) -> Settings:
     options = job.options
-    try:
-        window, most = await models.window(job.key, options.get("base_url"), options["model"])
-    except Trouble as trouble:
-        window = most = None
-        desk.event("warning", {"text": f"the model's window is not known: {trouble}"})
+    window, most = await _window(job, desk, models, options["model"])
+    summarizer, shortest = options.get("summarizer_model"), most
+    if summarizer:
+        _, shortest = await _window(job, desk, models, summarizer)
     params: dict[str, Any] = {"max_tokens": min(options["max_tokens"], most or options["max_tokens"])}
     if options.get("effort"):
         params["output_config"] = {"effort": options["effort"]}
@@ -122,8 +122,17 @@ async def _settings(job: Job, desk: Desk, models: Models) -> Settings:
         params["thinking"] = _thinking(options["thinking"])
     return Settings(
         params=params, max_turns=options["max_turns"], compact_at=options["compact_at"],
-        summarizer=options.get("summarizer_model"), window=window, dated=job.dated,
+        summarizer=summarizer, summary_tokens=min(compaction.SUMMARY_TOKENS, shortest or compaction.SUMMARY_TOKENS),
+        window=window, dated=job.dated,
     )  # fmt: skip
+
+
+async def _window(job: Job, desk: Desk, models: Models, model: str) -> tuple[int | None, int | None]:
+    try:
+        return await models.window(job.key, job.options.get("base_url"), model)
+    except Trouble as trouble:
+        desk.event("warning", {"text": f"the window of {model} is not known: {trouble}"})
+        return None, None
 
 
 def _thinking(chosen: str | int) -> dict[str, Any]:

@@ -21,10 +21,12 @@ TroubleKind = Literal[
 
 AGAIN = frozenset({"overloaded", "rate_limited", "server", "network", "stalled", "cut", "no_api"})
 """Kinds that may be gone when the same is asked again."""
-SHARED = frozenset({"overloaded", "rate_limited", "server", "network", "stalled", "no_api", "quota", "auth"})
-"""Kinds that whoever else uses the same key is about to meet, too."""
 HARD = frozenset({"quota", "auth"})
 """Kinds that waiting does not cure: a person must act."""
+OF_KEY = HARD | {"network", "no_api"}
+"""Kinds that whoever else uses the same key there is about to meet, too."""
+OF_MODEL = frozenset({"overloaded", "rate_limited", "server", "stalled"})
+"""Kinds that those are about to meet who ask the same model."""
 UNAVAILABLE = AGAIN | {"quota"}
 """Kinds that say nothing of the agent: its session ends as unavailable, and may be tried again later."""
 
