@@ -1,7 +1,8 @@
 # make test    every check: lint, types, layers, units, tests with coverage (what the continuous build runs)
 # make demo    a small tree of agents, live, without any key
 # make lint    the checks without the tests
-# make crash   kills and faults at every step of a commit, against the promises
+# make crash   kills and power cuts at each 8th step of a session, against the promises: half an hour on two cores
+#              (at every step: .venv/bin/python -m tests.crash.run --all, some hours)
 # make bench   the measurements
 # make clean   remove .venv and what the tools left
 #
@@ -36,7 +37,7 @@ demo: .venv/.run
 	$(VENV) -m $(DEMO)
 
 crash: .venv/.dev
-	$(VENV) -m tests.crash.run --all
+	$(VENV) -m tests.crash.run --every 8 --wide
 
 bench: .venv/.dev
 	$(VENV) -m tests.bench

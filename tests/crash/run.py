@@ -31,6 +31,7 @@ from tests.crash.stage import STORIES, Stage
 ROOT = Path(__file__).resolve().parents[2]
 TELL_SECONDS = 60.0
 CLOSER = 4
+"""A session that nobody comes to is looked at at that many more points."""
 KINDS = {
     "scenarios": "scenarios", "kills": "kills of the session", "again": "of them with one of the recovery",
     "nested": "kills at each call of the recovery", "cuts": "power cuts",
@@ -58,8 +59,10 @@ class Worker:
         found = cases.scenarios(self.stage, variants, few=not self.wide)
         for number, (scenario, calls) in enumerate(found):
             self.counts[f"{scenario.variant} scenarios"] += 1
-            for n in self._points(scenario, number, calls):
+            for turn, n in enumerate(self._points(scenario, number, calls)):
                 self._point(scenario, n, chance)
+                if self.wide and scenario.style == "none" and (self.every == 1 or turn % CLOSER == 0):
+                    self._nested(scenario, n)
                 if time.monotonic() > told + TELL_SECONDS:
                     told = time.monotonic()
                     self._say(f"now {scenario}:{n}")
@@ -67,7 +70,7 @@ class Worker:
     def _points(self, scenario: Scenario, number: int, calls: int):
         # A session that dies before the person comes is the story of the moment -1.
         first = max(0, scenario.moment)
-        # A session that nobody comes to is looked at more closely: the others have all its calls too.
+        # The others have all the calls of a session that nobody comes to.
         every = self.every if scenario.style != "none" else max(1, self.every // CLOSER)
         for n in [0, *range(first + number % every, calls + 1, every)]:
             self.turn += 1
@@ -80,12 +83,13 @@ class Worker:
         calls = stage.story.recovery_calls
         for m in (chance.randrange(1, calls) for _ in range(self.again)):
             self._count("again", scenario, f"{n}:{m}", cases.case(stage, scenario, n, m))
-        if self.wide and scenario.style == "none":
-            for m, found in cases.nested(stage, scenario, n):
-                self._count("nested", scenario, f"{n}:{m}", found)
         # No person acts during a run whose power is cut, so that other moments would only repeat it.
         for k in range(self.cuts if scenario.moment <= 0 and stage.story.all_calls_are_ours else 0):
             self._count("cuts", scenario, f"{n}:cut{k}", cases.cut(stage, scenario, n, k))
+
+    def _nested(self, scenario: Scenario, n: int) -> None:
+        for m, found in cases.nested(self.stage, scenario, n):
+            self._count("nested", scenario, f"{n}:{m}", found)
 
     def _count(self, kind: str, scenario: Scenario, point: str, found: list[str]) -> None:
         self.counts[f"{scenario.variant} {kind}"] += 1
@@ -147,7 +151,7 @@ def report(outputs: list[str], seconds: float, arguments: argparse.Namespace) ->
     print(
         f"at each call that changes something{'' if arguments.all else f', each {arguments.every}th of them'}:"
     )
-    for variant in STORIES:
+    for variant in arguments.variant or STORIES:
         # Every worker goes through all scenarios.
         counts[f"{variant} scenarios"] //= max(done, 1)
         facts = [f"{counts[f'{variant} {kind}']} {text}" for kind, text in KINDS.items()]

@@ -40,7 +40,7 @@ BOOT = "boot-1"
 
 class SessionStory(Story):
     agent, other = session_checks.AGENT, "art"
-    recovery_calls = 90
+    recovery_calls = 160
 
     def __init__(self, folder: Path, variant: str) -> None:
         super().__init__(folder, variant)
