@@ -11,17 +11,21 @@ from typing import Literal
 
 from swarmd.errors import NotFound, Refused
 
-ArgKind = Literal["text", "int", "time", "priority", "agent", "status"]
+ArgKind = Literal["text", "int", "time", "priority", "agent", "status", "flag", "texts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arg:
-    """One argument of an act. `time` is ISO 8601 text with an offset; an absent `agent` means one's own."""
+    """One argument of an act. `time` is ISO 8601 text with an offset; an absent `agent` means one's own. `flag`, a
+    boolean, and `texts`, a list, are taken by calls that are no acts of this table.
+    """
 
     name: str
     kind: ArgKind = "text"
     required: bool = True
     help: str = ""
+    choices: tuple[str, ...] = ()
+    """The only texts that are taken, where not every one is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,10 @@ def _property(arg: Arg) -> dict[str, Any]:
             schema |= {"enum": [status.value for status in Status]}
         case "time":
             schema |= {"format": "date-time"}
+        case "flag":
+            schema |= {"type": "boolean"}
+        case "texts":
+            schema |= {"type": "array", "items": {"type": "string"}, "minItems": 1}
         case "text" | "agent":
-            pass
+            schema |= {"enum": list(arg.choices)} if arg.choices else {}
     return schema

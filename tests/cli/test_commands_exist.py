@@ -27,7 +27,7 @@ memory blame | memory conflicts | memory ctx set | memory ctx get | memory hando
 session list | session show | session log | session cancel | session apply | session discard | session revert
 session trace | session export
 checkpoint | fail | draft show | draft apply | draft discard
-attention | attention ack | doctor | verify | backup | restore
+attention | attention ack | doctor | verify | backup | restore | mcp
 """
 COMMANDS = [command.strip() for line in PROMISED.strip().splitlines() for command in line.split("|")]
 LATER = (
@@ -35,7 +35,6 @@ LATER = (
     "edit",
     "approval",
     "import",
-    "mcp",
     "memory search",
     "memory compact",
     "memory import",
