@@ -11,7 +11,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import AGENT, SINCE, Text, usage
+from swarmd.cli.params import AGENT, SESSION, SINCE, Text, usage
 from swarmd.cli.sessions import print_session, result_of
 from swarmd.core.sessions import exit_status
 from swarmd.errors import BadInput, NotFound
@@ -48,6 +48,12 @@ _file_option = click.option(
     "--dry-run", is_flag=True, help="Start nothing: show gate, budgets, prompt size and command line."
 )
 @click.option("--force", is_flag=True, help="Also where the agent is paused.")
+@click.option(
+    "--from-session",
+    type=SESSION,
+    metavar="ID",
+    help="Given what that session was given; with --no-commit. Both change sets are shown side by side.",
+)
 @_file_option
 @pass_invocation
 def run(
@@ -57,6 +63,7 @@ def run(
     no_commit: bool,
     dry_run: bool,
     force: bool,
+    from_session: str | None,
     file: str | None,
 ) -> int:
     """Run an agent now, whatever its schedule says, and wait for its end.
@@ -65,9 +72,14 @@ def run(
     """
     if no_commit and dry_run:
         usage("--no-commit runs the agent and --dry-run does not: give one of them")
+    if from_session is not None and (not no_commit or text is not None):
+        usage(
+            "--from-session goes with --no-commit and without --text: what such a session wants is of another day"
+        )
     mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
-    document = invocation.call("run", agent=agent, text=text, mode=mode, force=force, **_given(file))
-    invocation.show(document, print_session)
+    document = invocation.call("run", agent=agent, text=text, mode=mode, force=force, from_session=from_session,
+                               **_given(file))  # fmt: skip
+    invocation.show(document, _print_run)
     if not invocation.options.json and not dry_run:
         reason = document.get("reason")
         because = f": {output.shown('', reason)}" if reason else ""
@@ -75,6 +87,15 @@ def run(
             f"session {document.get('id')} of {agent}: {output.shown('', result_of(document))}{because}"
         )
     return exit_status(document.get("outcome"))
+
+
+def _print_run(document: Mapping[str, Any]) -> None:
+    if document.get("compared") is None:
+        print_session(document)
+        return
+    from swarmd.cli.side_by_side import print_compared
+
+    print_compared(document, document["compared"])
 
 
 @click.command(cls=Command)

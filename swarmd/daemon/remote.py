@@ -27,6 +27,15 @@ RUNS_AT_ONCE = 64
 """Each waits in a thread of its own; the rest of the threads stays for calls that end at once."""
 
 
+def _note(wish: RunWish, handoff: int | None) -> str:
+    """Why it was started, for its prompt and the log."""
+    if wish.from_session is not None:
+        return f"what if: as session {wish.from_session} was started"
+    if wish.text is None:
+        return ""
+    return f"{wish.by} asks: {wish.text}" if handoff is None else f"handoff {handoff}"
+
+
 class LoopControl:
     """service.control.Control over a running daemon."""
 
@@ -72,7 +81,7 @@ class LoopControl:
             id = await daemon.store.writer.run(lambda connection: self._rows(connection, wish))
             ended: Future[None] = Future()
             self._waiters[id] = ended
-            starter.add(order_of(sessions.row(daemon.reader, id), definition))
+            starter.add(order_of(sessions.row(daemon.reader, id), definition, wish.from_session))
         starter.pump()
         log.info("queued by %s", wish.by, extra={"agent": wish.agent, "session": id})
         if daemon.stopping:
@@ -112,15 +121,9 @@ class LoopControl:
                                      target=wish.agent)  # fmt: skip
             if done.refusals:
                 raise Refused("; ".join(done.refusals))
-        note = (
-            ""
-            if wish.text is None
-            else f"{wish.by} asks: {wish.text}"
-            if handoff is None
-            else f"handoff {handoff}"
-        )
         return slots.queue(
-            connection, agent=wish.agent, trigger="manual", now=now, by=wish.by, mode=wish.mode, note=note,
+            connection, agent=wish.agent, trigger="manual", now=now, by=wish.by, mode=wish.mode,
+            note=_note(wish, handoff),
             cause_handoff=handoff, depth=1 if handoff is not None else 0,
         )  # fmt: skip
 

@@ -25,6 +25,8 @@ class RunWish:
     file_text: str | None = None
     file_path: str | None = None
     force: bool = False
+    from_session: int | None = None
+    """An earlier session, whose snapshot the new one is given; it saves nothing."""
 
 
 class Control(Protocol):

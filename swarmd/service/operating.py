@@ -14,6 +14,7 @@ from swarmd.service.control import RunWish
 from swarmd.service.operating_memory import memory_restore, memory_take
 from swarmd.service.operating_sessions import session_apply, session_cancel, session_discard, session_revert
 from swarmd.service.reading import read
+from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, text
 from swarmd.store import audit, holding, moving, queries
 from swarmd.store.connections import Connection
@@ -90,12 +91,38 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
             f"{agent} is paused at {held[0]}; resume it with swarmd resume {held[0]}, or add --force"
         )
     _must_be_free(view, agent)
+    earlier = _earlier(view, agent, mode, args)
     if mode == "dry_run":
         return _dry_run(service, view, agent, args)
     given = {name: text(args, name, required=False) or None for name in ("text", "file_text", "file_path")}
-    wish = RunWish(agent=agent, by=caller.by, mode=mode, force=bool(args.get("force")), **given)
+    wish = RunWish(
+        agent=agent, by=caller.by, mode=mode, force=bool(args.get("force")), from_session=earlier, **given
+    )
     id = service.control.run(wish)
-    return read(service.view(caller), "session_show", {"session": id})
+    found = read(service.view(caller), "session_show", {"session": id})
+    if earlier is None:
+        return found
+    from swarmd.service.comparing import compared
+
+    there = read(service.view(caller), "session_show", {"session": earlier})
+    return {**found, "compared": compared(service.view(caller), there, found)}
+
+
+def _earlier(view: View, agent: str, mode: str, args: Args) -> int | None:
+    """The session whose snapshot is to be given again. Raises before anything is queued where it is not kept."""
+    if args.get("from_session") is None:
+        return None
+    if mode != "no_commit" or args.get("text") is not None:
+        raise BadInput(
+            "from_session: what it wants is of another day: it goes with no_commit, and without a text"
+        )
+    from swarmd.store.bases import rebuilt
+
+    row = named(view, args["from_session"])
+    if row["agent"] != agent:
+        raise BadInput(f"from_session: session {row['id']} is one of {row['agent']}, not of {agent}")
+    rebuilt(view.connection, row)
+    return int(row["id"])
 
 
 def _must_be_free(view: View, agent: str) -> None:

@@ -18,7 +18,7 @@ from swarmd.core.judge import judge
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.staging import Effect, KeyWritten, MemoryWritten, Staged, Verdict
 from swarmd.core.wire import MemoryTree, Message, Reply
-from swarmd.core.world import Actor
+from swarmd.core.world import Actor, World
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.session import drafts
 from swarmd.session.drafts import TakenUp
@@ -30,7 +30,7 @@ from swarmd.session.transcript import Transcript
 from swarmd.store import commit as committing
 from swarmd.store import sessions
 from swarmd.store.connections import Connection, StoreError, reading
-from swarmd.store.world import SqlWorld
+from swarmd.store.past import Past, world_at
 
 ANSWERS_KEPT = 1000
 REFUSALS_KEPT = 500
@@ -47,7 +47,7 @@ class SessionDesk:
     def __init__(
         self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
         bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, transcript: Transcript, saves: bool,
-        masking: Masking,
+        masking: Masking, past: Past | None = None,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._agent = agent
@@ -61,6 +61,8 @@ class SessionDesk:
         self._written: set[tuple[str, str]] = set()
         self._journal = journal
         self._saves = saves
+        self._past = past
+        """Of a session that is to see and be judged by what was then."""
         self._effects: list[Effect] = []
         self._answers: OrderedDict[str, Reply] = OrderedDict()
         self._turn = asyncio.Lock()
@@ -125,6 +127,10 @@ class SessionDesk:
         kept = [c for c in found if not (problems and isinstance(c, WriteMemory) and c.data is None)]
         return [*self.tally.changes, *kept]
 
+    def rows(self, connection: Connection) -> World:
+        """What its acts are judged on, beside what it has staged itself."""
+        return world_at(connection, self._ports.clock.now(), self._past)
+
     def keep_left(self, changes: Sequence[Change]) -> None:
         """Keep what the memory copy has come to, of all `changes` at the end: the copy is removed next."""
         # The session's end does not hang on it: a full disk is no reason.
@@ -184,7 +190,7 @@ class SessionDesk:
         return value
 
     def _world(self) -> Staged:
-        world = Staged(SqlWorld(self._ports.reader, self._ports.clock.now()))
+        world = Staged(self.rows(self._ports.reader))
         world.apply(self._effects)
         return world
 
@@ -234,7 +240,7 @@ class SessionDesk:
         its own value, and says nothing of what others have written meanwhile.
         """
         if (agent, key) not in self._seen:
-            row = SqlWorld(self._ports.reader, self._ports.clock.now()).key(agent, key)
+            row = self.rows(self._ports.reader).key(agent, key)
             self._seen[agent, key] = 0 if row is None else row.version
         self._written.add((agent, key))
 
@@ -250,7 +256,7 @@ class SessionDesk:
     def _draft(self, call: str, world: Staged) -> dict[str, Any]:
         if call not in ("draft_show", "draft_apply", "draft_discard"):
             raise acts.UnknownCall(f"there is no call {call!r}")
-        id = sessions.newest_draft(self._ports.reader, self._agent.name)
+        id = self._newest_draft()
         if id is None or id in self.tally.drafts:
             raise NotFound(f"{self._agent.name} has no open draft")
         changes = sessions.draft(self._ports.reader, id)
@@ -260,6 +266,12 @@ class SessionDesk:
             self.tally.drafts[id] = TakenUp(how="discarded")
             return {"session": id, "changes": [line(change) for change in changes], "staged": True}
         return {"session": id, "changes": self._taken_up(id, changes, world), "staged": True}
+
+    def _newest_draft(self) -> int | None:
+        if self._past is None:
+            return sessions.newest_draft(self._ports.reader, self._agent.name)
+        after = self._past.seen.aftermath
+        return None if after is None else after.draft_session
 
     def _taken_up(self, id: int, changes: Sequence[Change], world: Staged) -> list[dict[str, Any]]:
         """Stage what of a draft is still right; the rest is named, and goes with the draft."""

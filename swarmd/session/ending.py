@@ -24,7 +24,6 @@ from swarmd.store import audit, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
 from swarmd.store.trees import tree_of
-from swarmd.store.world import SqlWorld
 
 if TYPE_CHECKING:
     from swarmd.session.flow import Order
@@ -96,7 +95,7 @@ def _ended(
     draft = tuple(changes)
     if desk is not None and actor is not None:
         if order.mode != "commit":
-            outcome, reason = _tried(connection, ports, order, ending, changes, actor)
+            outcome, reason = _tried(connection, order, ending, changes, desk, actor)
             draft = ()
         elif outcome == "success":
             outcome, reason, memory_of, overtaken = _committed(connection, ports, order, changes, desk, actor)
@@ -159,17 +158,17 @@ def _refused_whole(verdict: Verdict) -> str:
 
 def _tried(
     connection: Connection,
-    ports: Ports,
     order: Order,
     ending: Ending,
     changes: Sequence[Change],
+    desk: SessionDesk,
     actor: Actor,
 ) -> tuple[str, str]:
     """A session that saves nothing: the verdicts are kept to be shown."""
     if ending.outcome != "success":
         _keep(connection, order.id, 1, changes, ending.outcome)
         return ending.outcome, ending.reason
-    folded = fold(actor, changes, SqlWorld(connection, ports.clock.now()))
+    folded = fold(actor, changes, desk.rows(connection))
     committing.record(connection, order.id, 1, changes, _without_traces(folded))
     if folded.refusals:
         return "refused", "; ".join(folded.refusals)

@@ -40,6 +40,7 @@ def shown(snapshot: Snapshot) -> str:
             "handoffs": [h.id for h in (*snapshot.open_handoffs, *snapshot.sent)],
             "reports": [report.id for below in snapshot.below for report in below.reports],
             "now": to_text(snapshot.now),
+            "trigger": _trigger_of(snapshot.trigger),
             "tokens": [snapshot.token_ratio, snapshot.token_overhead],
             "below": [[b.agent, b.definition, b.last_session, b.open_handoffs] for b in snapshot.below],
             "open": [_state_of(handoff) for handoff in snapshot.open_handoffs],
@@ -56,6 +57,10 @@ def shown(snapshot: Snapshot) -> str:
 def _state_of(handoff: Handoff) -> list[Any]:
     return [handoff.id, len(handoff.thread), handoff.status.value, handoff.priority, maybe_text(handoff.due),
             maybe_text(handoff.expires)]  # fmt: skip
+
+
+def _trigger_of(trigger: Trigger) -> list[Any]:
+    return [trigger.kind, maybe_text(trigger.slot), trigger.attempt, list(trigger.reasons)]
 
 
 class NotKept(Refused):
@@ -92,7 +97,7 @@ class _Rebuilding:
         keys = self._keys()
         last = self._last()
         found = Snapshot(
-            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger_of(row),
+            agent=agent, now=now, zone=agent.when.timezone, trigger=_trigger(*base["trigger"]),
             memory=tuple(self._memory(agent.name)), keys=tuple(keys.get(agent.name, ())),
             below=tuple(self._below(facts, keys) for facts in base["below"]),
             open_handoffs=tuple(self._handoffs(base["open"])), more_open_handoffs=base["more"],
@@ -206,7 +211,5 @@ class _Rebuilding:
         return found
 
 
-def trigger_of(row: Row | sqlite3.Row) -> Trigger:
-    """Why the session of this row started."""
-    return Trigger(kind=row["trigger"], slot=maybe_instant(row["slot"]), attempt=row["attempt"],
-                   reasons=(row["note"],) if row["note"] else ())  # fmt: skip
+def _trigger(kind: str, slot: str | None, attempt: int, reasons: Sequence[str]) -> Trigger:
+    return Trigger(kind=kind, slot=maybe_instant(slot), attempt=attempt, reasons=tuple(reasons))

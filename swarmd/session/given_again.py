@@ -1,0 +1,55 @@
+"""What an earlier session was given, made again: to be shown, or to be given to another definition of its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from swarmd.core.agent import Agent
+from swarmd.core.calibration import measured_as
+from swarmd.core.digests import prompt_digest
+from swarmd.core.prompt import assemble
+from swarmd.core.snapshot import Prompt, Snapshot
+from swarmd.errors import Refused
+from swarmd.store import sessions, usage
+from swarmd.store.bases import rebuilt
+from swarmd.store.connections import Connection, Row, reading
+from swarmd.store.past import Past, past_of
+from swarmd.store.queries import Row as Found
+
+
+def prompt_of(seen: Snapshot, row: Row | Found, count: Callable[[str], int]) -> Prompt:
+    """The prompt that the session of this row was given. Raises Refused where it comes out differently."""
+    made = assemble(seen, count)
+    if prompt_digest(made.system, made.user) != row["prompt_hash"]:
+        raise Refused(
+            f"the prompt of session {row['id']} comes out differently when it is made again: by another version of "
+            "swarmd, or with other token counts"
+        )
+    return made
+
+
+def prompt_again(connection: Connection, row: Row | Found, count: Callable[[str], int]) -> Prompt:
+    """The same from what is kept. Raises Refused where something is not kept any more, too."""
+    with reading(connection):
+        seen = rebuilt(connection, row)
+    return prompt_of(seen, row, count)
+
+
+def past_for(connection: Connection, session: int, agent: Agent, count: Callable[[str], int]) -> Past:
+    """The moment of an earlier session, had its agent been defined as `agent` then. Raises Refused where that moment
+    cannot be made again to the byte.
+    """
+    with reading(connection):
+        row = sessions.row(connection, session)
+        past = past_of(connection, row)
+        then = past.seen.agent
+        corrected = usage.learnt(connection, agent.name, measured_as(agent))
+    prompt_of(past.seen, row, count)
+    past = past.with_agent(agent)
+    if measured_as(agent) == measured_as(then):
+        return past
+    # Of another model the counts of then say nothing.
+    return replace(
+        past, seen=replace(past.seen, token_ratio=corrected.ratio, token_overhead=corrected.overhead)
+    )
