@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from swarmd.core.changes import Change, WriteMemory, act_of, change_from_json, target_of
+from swarmd.core.changes import Change, SendHandoff, WriteMemory, act_of, change_from_json, target_of
 from swarmd.core.world import Actor
 from swarmd.places import Places
 from swarmd.service.reading import read
 from swarmd.service.view import View
+from swarmd.store import meta
 from swarmd.store.connections import open_reading
 from swarmd.store.world import SqlWorld
 from tests.crash import checks, part
@@ -58,7 +59,7 @@ def broken(story: Story, told: Told, places: Places) -> list[str]:
         row = connection.execute("SELECT * FROM sessions WHERE id = ?", (SESSION,)).fetchone()
         stage = _stage(row)
         found += _ending(connection, row, stage, told)
-        found += _rows(connection, row, stage)
+        found += _rows(connection, stage)
         found += _draft(connection, row, stage, told)
         lines = {line: stage >= of for line, of in LINES.items()}
         found += checks.memory(story, connection, told, lines)
@@ -102,7 +103,7 @@ def _ending(connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int,
         yield f"I2: the audit has {acts}, not {wanted_acts}"
 
 
-def _rows(connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int) -> Iterator[str]:
+def _rows(connection: sqlite3.Connection, stage: int) -> Iterator[str]:
     own = f"agent IN ('{AGENT}', 'game')"
     keys = {tuple(r) for r in connection.execute(f"SELECT agent, key, value, version FROM keys WHERE {own}")}
     history = connection.execute(f"SELECT count(*) FROM key_history WHERE {own}").fetchone()[0]
@@ -118,6 +119,9 @@ def _rows(connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int) -
     ]
     if sent != [(SENT, SESSION)][: stage == 2]:
         yield f"I2: after {stage} of 2 parts the handoffs sent are {sent}"
+    given = connection.execute("SELECT max(id) FROM handoffs").fetchone()[0]
+    if given > int(meta.get(connection, "handoffs") or 0):
+        yield f"I2: the handoff's number {given} will be given again"
     reports = [r[0] for r in connection.execute("SELECT text FROM reports WHERE session = ?", (SESSION,))]
     if reports != ["all is well"][: stage == 2]:
         yield f"I2: after {stage} of 2 parts the reports are {reports}"
@@ -142,6 +146,9 @@ def _draft(connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int, 
         if changes:
             yield f"a draft is left of a session that is {row and row['outcome']}"
         return
+    numbers = {change.id for change in changes if isinstance(change, SendHandoff)}
+    if numbers and max(numbers) > int(meta.get(connection, "handoffs") or 0):
+        yield f"I2: the numbers {numbers} of handoffs in the draft will be given again"
     drafted = [(act_of(change), target_of(change)) for change in changes]
     never = [act for act in drafted if act not in ACTS[stage] or drafted.count(act) > 1]
     never += [
