@@ -14,7 +14,7 @@ from swarmd.config.kinds import Kinds
 from swarmd.config.merge import merged, normal, without
 from swarmd.config.model import AgentFile, LimitsTable
 from swarmd.config.problems import Complaint, Path, Problem, shown
-from swarmd.config.runner_table import check_runner, measure_complaints
+from swarmd.config.runner_table import capability_complaints, check_runner, measure_complaints
 from swarmd.config.scan import FolderState, Scan, ScannedFile
 from swarmd.config.settings import Defaults, Settings, prompt_text
 from swarmd.core.agent import Agent, Limits, MemoryRules, Sandbox, Success, When
@@ -143,6 +143,7 @@ def check_file(file: ScannedFile, defaults: Defaults | None, rules: Rules) -> Fi
     kind, options, runner_found = check_runner(raw.get("runner", {}), rules.kinds, partial=partial)
     found += runner_found if "runner" in raw else []
     found += measure_complaints(raw.get("limits"), kind, rules.kinds)
+    found += capability_complaints(raw, kind, rules.kinds)
     found += _missing(raw, laid_over.unsound) if defaults is not None else []
     own_prompt = "system_prompt_file" in document.data
     prompt, complaint = laid_over.prompt, None

@@ -89,6 +89,8 @@ def _real_path(loc: Iterable[str | int], data: object, kind: str) -> Path:
 
 def _complaint(path: Path, error: Mapping[str, Any], model: type[BaseModel]) -> Complaint:
     kind, context, value = str(error["type"]), error.get("ctx") or {}, error["input"]
+    if path[-1:] == ("credential",):
+        value = "..."  # it may be the secret itself, which nothing that is kept or shown may hold
     if kind == "extra_forbidden":
         return Complaint(
             path=path, text="unknown field", hint=_field_hint(path, fields_at(model, error["loc"][:-1]))

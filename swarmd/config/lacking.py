@@ -10,8 +10,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
+from types import MappingProxyType
 
 from swarmd.config.check import Checked, located
+from swarmd.config.kinds import Kinds
 from swarmd.config.problems import Complaint, Path, Problem, shown
 from swarmd.config.settings import Defaults
 from swarmd.core.agent import Agent, When
@@ -24,33 +26,41 @@ _LOOKED_AHEAD = timedelta(days=400)
 
 
 def warnings(
-    checked: Checked, defaults: Defaults | None, environ: Mapping[str, str], now: datetime
+    checked: Checked,
+    defaults: Defaults | None,
+    environ: Mapping[str, str],
+    now: datetime,
+    kinds: Kinds = MappingProxyType({}),
 ) -> list[Problem]:
     """What every file of the folder lacks, with its lines; of a bad one, what is seen beside its errors."""
     found = [
         located(complaint, file.document, defaults or Defaults())
         for _, file in sorted(checked.files.items())
         for agent in (file.agent or file.sketch,)
-        for complaint in (lacking(agent, environ, now) if agent is not None else ())
+        for complaint in (lacking(agent, environ, now, kinds) if agent is not None else ())
         # A [defaults] for those that have a schedule is no mistake of one that has none.
         if complaint.path[0] != "schedule" or file.document.has(complaint.path) == len(complaint.path)
     ]
     return sorted(dict.fromkeys(found), key=lambda problem: (problem.file, problem.line or 0))
 
 
-def lacking(agent: Agent, environ: Mapping[str, str], now: datetime) -> list[Complaint]:
+def lacking(
+    agent: Agent, environ: Mapping[str, str], now: datetime, kinds: Kinds = MappingProxyType({})
+) -> list[Complaint]:
     """All that would keep the agent's sessions from going well, or its schedule from meaning what it says.
 
     `environ` stands for the daemon's own environment: PATH, and what `pass_env` takes.
     """
-    return [*_of_runner(agent, environ), *_of_folders(agent), *_of_schedule(agent.when, now)]
+    return [*_of_runner(agent, environ, kinds), *_of_folders(agent), *_of_schedule(agent.when, now)]
 
 
-def _of_runner(agent: Agent, environ: Mapping[str, str]) -> Iterator[Complaint]:
-    options = agent.runner_options if agent.runner_kind == "command" else {}
+def _of_runner(agent: Agent, environ: Mapping[str, str], kinds: Kinds) -> Iterator[Complaint]:
+    known = kinds.get(agent.runner_kind)
+    options = agent.runner_options if agent.runner_kind == "command" or known is not None else {}
     path = str((options.get("env") or {}).get("PATH") or environ.get("PATH") or os.defpath)
     checks: list[tuple[Path, Sequence[str]]] = [
         (("runner", "command", 0), options.get("command") or ()),
+        (("runner", "program"), [options["program"]] if options.get("program") else ()),
         (("success", "command", 0), agent.success.command),
     ]
     for place, command in checks:
@@ -66,6 +76,9 @@ def _of_runner(agent: Agent, environ: Mapping[str, str]) -> Iterator[Complaint]:
                 f"{name} is not set here; the daemon's own environment must have it, or sessions go without"
             )
             yield _warning(("runner", "pass_env", index), text, name)
+    if known is not None and known.lacks is not None and options:
+        for place, text in known.lacks(options, agent.folder, environ):
+            yield Complaint(path=("runner", *place), text=text, severity="warning")
 
 
 def _program_problem(name: str, folder: str, path: str) -> str | None:

@@ -15,13 +15,17 @@ _PROMPTS = frozenset({"system_prompt", "system_prompt_file"})
 
 
 def normal(raw: Raw, folder: str) -> dict[str, Any]:
-    """`schedule = "..."` as its table, and the sandbox's paths absolute, from the folder of the file."""
+    """`schedule = "..."` as its table; paths of sandbox and credential absolute, from the folder of the file."""
     found = dict(raw)
     if isinstance(found.get("schedule"), str):
         found["schedule"] = {"cron": found["schedule"]}
     sandbox = found.get("sandbox")
     if isinstance(sandbox, dict):
         found["sandbox"] = _anchored(sandbox, folder)
+    runner = found.get("runner")
+    credential = runner.get("credential") if isinstance(runner, dict) else None
+    if isinstance(runner, dict) and isinstance(credential, str) and credential.startswith("file:"):
+        found["runner"] = {**runner, "credential": f"file:{_absolute(credential[5:], folder)}"}
     return found
 
 

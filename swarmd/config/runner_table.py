@@ -11,6 +11,10 @@ from swarmd.config.problems import Complaint, did_you_mean, expected_found, one_
 
 MEASURED = ("tokens_per_session",)
 """Limits that only some runners can hold to."""
+ASKED = (
+    (("sandbox", "network"), False, "offline", "calls its model over the network, and could do nothing"),
+)
+"""Settings that only runners with a capability can do with: field, value, capability, and why."""
 
 
 def check_runner(
@@ -46,12 +50,23 @@ def measure_complaints(limits: object, kind: str, kinds: Kinds) -> list[Complain
     return [
         Complaint(
             path=("limits", name),
-            text=f"a limit that the runner cannot measure: {kind!r} does not tell how many tokens it used",
+            text=f"a limit that the runner cannot measure: {kind!r} tells too late, or not, how many tokens it uses",
             found=shown(limits[name]),
         )
         for name in MEASURED
         if name in limits and name not in kinds[kind].measures
     ]
+
+
+def capability_complaints(raw: Mapping[str, Any], kind: str, kinds: Kinds) -> list[Complaint]:
+    """What the file asks for and a runner of this kind cannot do."""
+    found = []
+    for path, value, capability, why in ASKED:
+        table = raw.get(path[0])
+        asked = isinstance(table, Mapping) and table.get(path[1]) is value
+        if asked and kind in kinds and capability not in kinds[kind].capabilities:
+            found.append(Complaint(path=path, text=f"{kind!r} {why}", found=shown(value)))
+    return found
 
 
 def _kind_complaint(table: Mapping[str, Any], kinds: Kinds) -> Complaint:

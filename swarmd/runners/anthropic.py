@@ -16,6 +16,7 @@ from swarmd.core.tools import TOOLS
 from swarmd.core.wire import Desk, Request, Result, Runner
 from swarmd.errors import SwarmdError
 from swarmd.runners import credentials
+from swarmd.runners.bubblewrap import usable
 from swarmd.runners.command import Text, Variable
 from swarmd.runners.confinement import environment, make_home, secrets, session_policy
 from swarmd.runners.host import Host
@@ -41,6 +42,7 @@ capabilities: frozenset[Capability] = frozenset(
         "tells_truncation",
         "tells_refusal",
         "hides_token",
+        "offline",  # it is the worker that asks the model, not what runs in the sandbox
     }
 )
 
@@ -254,6 +256,7 @@ def _programs(
         env=environment(request, host, where, env=options.env, pass_env=options.pass_env) | own,
         policy=session_policy(request, host, where, options.workdir), marker=where.temp,
         secrets=(*secrets(request, host, passed), *known), python=host.python, cgroup=host.cgroup,
+        bubblewrap=usable() if request.sandbox.get("level", "auto") != "none" else None,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Literal, Protocol, cast, runtime_checkable
+from typing import Literal, Protocol, cast, get_args, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -83,6 +83,14 @@ def load(kind: str) -> RunnerModule:
     if missing:
         raise BadInput(f"the runner {kind!r} ({point.value}) lacks {', '.join(missing)}")
     return cast(RunnerModule, module)
+
+
+def told(kind: str, module: RunnerModule) -> str:
+    """What a runner can and cannot do, in a sentence."""
+    can = [name for name in get_args(Capability) if name in module.capabilities]
+    cannot = [name for name in get_args(Capability) if name not in module.capabilities]
+    lists = [f"{word}: {', '.join(names)}" for word, names in (("can", can), ("cannot", cannot)) if names]
+    return f"{kind} {'; '.join(lists)}"
 
 
 def _installed() -> dict[str, EntryPoint]:

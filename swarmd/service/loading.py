@@ -35,7 +35,11 @@ ATTENTION = "agents-folder"
 def kinds() -> Kinds:
     """What the loader must know of every runner there is."""
     modules = {kind: registry.load(kind) for kind in registry.kinds()}
-    return {kind: RunnerKind(options=m.Options, measures=m.measures) for kind, m in modules.items()}
+    return {
+        kind: RunnerKind(options=m.Options, measures=m.measures, capabilities=m.capabilities,
+                         lacks=getattr(m, "lacking", None))
+        for kind, m in modules.items()
+    }  # fmt: skip
 
 
 def rules_of(places: Places, runner_kinds: Kinds) -> Rules:

@@ -121,15 +121,19 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
 def _of_agent(view: View, name: str) -> JSON:
     from swarmd.config.lacking import lacking
     from swarmd.config.problems import field_name
+    from swarmd.runners import registry
     from swarmd.runners.confinement import fence
+    from swarmd.service.loading import kinds
 
     agent = view.tree.agent(name)
     if agent is None:
         raise NotFound(f"the agent {name!r} is not in force; swarmd agent history {name} tells why")
     level, lines = fence(agent, view.places)
     found = [{"name": "sandbox", "ok": level != "none", "text": line} for line in lines]
+    runner = registry.load(agent.runner_kind)
+    found.append({"name": "runner", "ok": True, "text": registry.told(agent.runner_kind, runner)})
     found += [
         {"name": field_name(one.path), "ok": False, "text": one.text}
-        for one in lacking(agent, os.environ, view.now)
+        for one in lacking(agent, os.environ, view.now, kinds())
     ]
     return {"agent": name, "level": level, **items(found)}

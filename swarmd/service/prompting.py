@@ -14,6 +14,7 @@ from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import rows
 from swarmd.service.view import JSON, Args, View, moment, text
+from swarmd.session.instructions import standing
 from swarmd.session.tokens import TokenCounter
 from swarmd.store.snapshots import snapshot
 
@@ -53,7 +54,7 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
     slot = _slot(agent, at) if trigger in OF_A_SLOT else None
     seen = snapshot(view.connection, agent, Trigger(kind=trigger, slot=slot), at)
     counter = TokenCounter(None, os.environ, lambda _warning: None)
-    return seen, assemble(seen, counter.count)
+    return seen, assemble(seen, counter.count, standing=standing(agent, str(view.places.state)))
 
 
 def _slot(agent: Agent, at: datetime) -> datetime | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from swarmd.core.digests import digest
 from swarmd.core.wire import MemoryTree
-from swarmd.errors import Refused
+from swarmd.errors import Failed, Refused
+from swarmd.runners import credentials
 from swarmd.runners.masking import Masker, mask, mask_text
 
 NAMES = ("key", "file", "dedupe")
@@ -21,13 +23,26 @@ _SPARE = 4096
 
 
 def passed_by(environ: Mapping[str, str]) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """For runner options: the values of `pass_env` in this environment (those of 8 characters or more are masked)."""
+    """For runner options: the values of `pass_env` in this environment, and the credentials that they name (those of 8
+    characters or more are masked).
+    """
 
     def secrets(options: Mapping[str, Any]) -> tuple[str, ...]:
-        names = options.get("pass_env") or ()
-        return tuple(environ[name] for name in names if name in environ)
+        passed = [environ[name] for name in options.get("pass_env") or () if name in environ]
+        for reference in _references(options):
+            with suppress(Failed):  # where there is none, the runner says so
+                passed.append(credentials.resolve(reference, environ, "/"))
+        return tuple(passed)
 
     return secrets
+
+
+def _references(options: Mapping[str, Any]) -> list[str]:
+    """The credentials that the options of a runner name, also those of its `mcp_servers`."""
+    servers = options.get("mcp_servers")
+    tables = [options, *(servers.values() if isinstance(servers, Mapping) else ())]
+    found = [table.get("credential") for table in tables if isinstance(table, Mapping)]
+    return [reference for reference in found if isinstance(reference, str)]
 
 
 @dataclass(frozen=True, slots=True)

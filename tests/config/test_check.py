@@ -163,7 +163,7 @@ def test_a_runner_that_counts_tokens_may_have_a_limit_of_them(folder):
         ["agents.d/bob.toml", "4", " limits.tokens_per_session"]
     ]
     assert (
-        "a limit that the runner cannot measure: 'command' does not tell how many tokens it used"
+        "a limit that the runner cannot measure: 'command' tells too late, or not, how many tokens it uses"
         in refused[0]
     )
 

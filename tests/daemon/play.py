@@ -11,6 +11,7 @@ from swarmd.core.wire import Desk, Message, Request, Result
 
 kind = "play"
 measures: frozenset[str] = frozenset()
+capabilities: frozenset[str] = frozenset()
 
 Part = Callable[[Request, Desk], Awaitable[Result]]
 
