@@ -30,6 +30,7 @@ from swarmd.runners.outcomes import RunCancelled
 from swarmd.runners.workspace import drop_memory
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
+from swarmd.session.given_again import past_for
 from swarmd.session.instructions import standing
 from swarmd.session.journal import Journal
 from swarmd.session.known_secrets import Masking
@@ -41,6 +42,7 @@ from swarmd.store import sessions
 from swarmd.store.bases import shown
 from swarmd.store.connections import Connection, Row
 from swarmd.store.database import OutcomeUnknown
+from swarmd.store.past import Past
 from swarmd.store.rows import DamagedText
 from swarmd.store.snapshots import snapshot
 from swarmd.store.trees import keep_definition, tree_of
@@ -62,13 +64,17 @@ class Order:
     cause_handoff: int | None = None
     depth: int = 0
     definition: Agent | None = None
+    from_session: int | None = None
+    """An earlier session of the agent, whose snapshot this one is given in place of one of now (see given_again)."""
 
 
-def order_of(row: Row | Mapping[str, Any], definition: Agent | None = None) -> Order:
+def order_of(
+    row: Row | Mapping[str, Any], definition: Agent | None = None, from_session: int | None = None
+) -> Order:
     """The order that a queued row means."""
     return Order(id=row["id"], agent=row["agent"], trigger=row["trigger"], slot=maybe_instant(row["slot"]),
                  attempt=row["attempt"], note=row["note"], mode=row["mode"], cause_handoff=row["cause_handoff"],
-                 depth=row["depth"], definition=definition)  # fmt: skip
+                 depth=row["depth"], definition=definition, from_session=from_session)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,11 +169,13 @@ async def _start(ports: Ports, order: Order) -> Started:
     agent = order.definition or tree_of(ports.reader).agent(order.agent)
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
-    seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
+    past, seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
     token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
                   cause_handoff=_cause(order, seen))  # fmt: skip
     facts = _facts(agent, prompt, seen, token, actor)
+    if past is not None:
+        facts["cause_handoff"] = None  # it is no work on a handoff: whoever sent that hears nothing of it
     epoch = await ports.writer.run(
         lambda connection: _mark(connection, order, agent, ports.clock.now(), facts)
     )
@@ -178,7 +186,7 @@ async def _start(ports: Ports, order: Order) -> Started:
         bases={d.path: (d.rev, None) for d in seen.memory},
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
         journal=Journal(folder), transcript=Transcript(folder, ports.clock.now, masking),
-        saves=order.mode == "commit", masking=masking,
+        saves=order.mode == "commit", masking=masking, past=past,
     )  # fmt: skip
     desk.tally.counted = prompt.counted
     request = request_of(
@@ -189,10 +197,13 @@ async def _start(ports: Ports, order: Order) -> Started:
                    request=request)  # fmt: skip
 
 
-def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Snapshot, Prompt]:
+def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Snapshot, Prompt]:
     """What it is shown. Off the loop: a large memory takes long to read and to count."""
     reader = ports.own_reader() if ports.own_reader else ports.reader
     rules = standing(agent, str(ports.sessions_dir.parent))
+    if order.from_session is not None:
+        past = past_for(reader, order.from_session, agent, ports.count)
+        return past, past.seen, assemble(past.seen, ports.count, standing=rules)
     try:
         seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
     except DamagedText as damage:
@@ -201,7 +212,7 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Snapshot, Promp
         facts = {"agent": order.agent, "session": order.id}
         log.warning("put back from the published file: %s", damage, extra=facts)
         seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
-    return seen, assemble(seen, ports.count, standing=rules)
+    return None, seen, assemble(seen, ports.count, standing=rules)
 
 
 def session_folder(ports: Ports, id: int) -> Path:
