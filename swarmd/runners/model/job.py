@@ -24,6 +24,8 @@ class ProgramsJob:
     secrets: tuple[str, ...] = field(repr=False)
     python: str
     cgroup: str | None = None
+    bubblewrap: str | None = None
+    """The program, where the shell is to have a namespace of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,12 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from swarmd.core.wire import Captured
 from swarmd.runners import cgroup
+from swarmd.runners.bubblewrap import wrapped
 from swarmd.runners.model.answers import JSON
 from swarmd.runners.model.job import ProgramsJob
 from swarmd.runners.model.loop import Called
@@ -48,6 +50,17 @@ class Programs:
             policy=job.policy, marker=job.marker, cgroup=group, secrets=job.secrets, python=job.python,
             channel=channel,
         )  # fmt: skip
+
+    async def shell(self, argv: Sequence[str], *, timeout_seconds: float) -> Ended:
+        """As `run`, where it can be had in a process namespace of its own."""
+        job = self._job
+        if job.bubblewrap is None:
+            return await self.run(argv, timeout_seconds=timeout_seconds)
+        start = self.start(wrapped(job.bubblewrap, argv, job.policy, job.python))
+        # Bubblewrap itself needs its hands free; what it starts is confined inside.
+        start = replace(start, policy=replace(job.policy, level="none"))
+        async with self._turn:
+            return await run_process(start, timeout_seconds=timeout_seconds)
 
     @property
     def python(self) -> str:
@@ -97,7 +110,7 @@ class BashKit:
                 f"bash: a command may have {COMMAND_BYTES} bytes; write a longer one to a file and run that"
             )
             return Called(text=text, error=True)
-        ended = await self._programs.run(["bash", "-c", script], timeout_seconds=seconds)
+        ended = await self._programs.shell(["bash", "-c", script], timeout_seconds=seconds)
         return Called(text=_told(ended, seconds), error=ended.exit != 0)
 
 

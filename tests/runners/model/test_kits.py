@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from swarmd.runners import landlock
+from swarmd.runners.bubblewrap import usable
 from swarmd.runners.model.memory_tool import MemoryKit
 from swarmd.runners.model.programs import BashKit, FileKit, Programs
 from swarmd.runners.model.toolbox import RESULT_CHARACTERS, Toolbox
@@ -93,15 +94,20 @@ async def test_paths_that_are_none_of_the_memory_are_refused(desk, path):
 # -- files and shell ----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def programs(tmp_path: Path, runtime_dir) -> Programs:
+@pytest.fixture(params=["landlock", "bubblewrap"])
+def programs(tmp_path: Path, runtime_dir, request) -> Programs:
+    bubblewrap = usable() if request.param == "bubblewrap" else None
+    if request.param == "bubblewrap" and bubblewrap is None:
+        pytest.skip("bubblewrap is not installed, or may not be used here")
     work, out = tmp_path / "work", tmp_path / "outside"
     work.mkdir()
     out.mkdir()
     (out / "secret.txt").write_text("secret")
     level = "landlock" if landlock.abi() else "none"
     held = policy(level=level, network=True, hidden=[str(out)], read=[], write=[str(work)], workdir=str(work))
-    with_policy = replace(job_programs(work), policy=held, marker=str(tmp_path / "mark"))
+    with_policy = replace(
+        job_programs(work), policy=held, marker=str(tmp_path / "mark"), bubblewrap=bubblewrap
+    )
     return Programs(with_policy)
 
 
@@ -176,7 +182,7 @@ async def test_the_shell_says_what_came_of_a_command(programs):
     )
     assert await bash(programs, "true") == "(no output)"
     assert await bash(programs, "cat") == "(no output)", "its input is empty"
-    assert await bash(programs, "kill -9 $$") == "ERROR [killed by signal 9]"
+    assert await bash(programs, "kill -9 $$") in ("ERROR [killed by signal 9]", "ERROR [exit status 137]")
     assert "command is missing" in await bash(programs, "  ")
     assert "command is missing" in await bash(programs, 7)
     assert "a command may have" in await bash(programs, "x" * 200_000)
@@ -192,6 +198,16 @@ async def test_the_shell_is_confined_and_leaves_nobody_behind(programs, tmp_path
     if landlock.abi():
         assert "ERROR" in await bash(programs, f"cat {tmp_path}/outside/secret.txt")
         assert "ERROR" in await bash(programs, f"echo x > {tmp_path}/mine.txt")
+
+
+async def test_in_a_namespace_of_its_own_the_shell_sees_no_other_process(programs):
+    if programs._job.bubblewrap is None:
+        pytest.skip("this is about bubblewrap")
+    assert int(await bash(programs, "echo $$")) < 10
+    assert len((await bash(programs, "ls /proc | grep -c '^[0-9]'")).split()) == 1
+    assert await bash(programs, "/no/such/program") == (
+        "ERROR [stderr]\nbash: line 1: /no/such/program: No such file or directory\n[exit status 127]"
+    )
 
 
 async def test_endless_output_is_bounded(programs):
