@@ -31,14 +31,15 @@ def print_compared(here: Document, compared: Document) -> None:
     left, right = _facts(there), _facts(here)
     rows = [{"": name, titles[0]: left[name], titles[1]: right[name]} for name in _FACTS
             if left[name] is not None or right[name] is not None]  # fmt: skip
-    output.table(rows, [output.Column(title=name, field=name) for name in ("", *titles)])
+    output.table(rows, [output.Column(title=name.upper(), field=name) for name in ("", *titles)])
     output.line()
     if not compared["changes"]:
         output.line("neither wanted anything changed")
         return
     changes = [_change(row, titles) for row in compared["changes"]]
-    output.table(changes, [output.Column(title=name.upper() if name == "what" else name, field=name)
-                           for name in ("what", "change", *titles)])  # fmt: skip
+    output.table(
+        changes, [output.Column(title=name.upper(), field=name) for name in ("what", "change", *titles)]
+    )
     for row in compared["changes"]:
         if row.get("diff"):
             output.line(f"\n{output.shown('', row['target'])}: - as in {titles[0]}, + as in {titles[1]}")

@@ -1,6 +1,6 @@
 """The rows as they were when a session started: core.world.World over history, for `run --from-session`.
 
-What the session was shown is exactly as it was shown; all else is as history dates it. Two things keep no history and
+What the session was shown is exactly as it was shown; all else is what history dates before its start. Two things keep no history and
 are as they are now: the priority and due time of handoffs that were not shown, and blobs.
 """
 
@@ -27,7 +27,8 @@ from swarmd.store.world import SqlWorld
 _MOVES = {move.value: status for move, status in RESULT.items()}
 _REVISION = (
     "SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by, b.data FROM revisions r LEFT JOIN blobs b ON b.hash = r.hash "
-    "WHERE r.agent = ?1 AND r.rev = (SELECT max(rev) FROM revisions WHERE agent = r.agent AND path = r.path AND at <= ?2)"
+    "WHERE r.agent = ?1 AND r.rev = "
+    "(SELECT max(rev) FROM revisions WHERE agent = r.agent AND path = r.path AND at < ?2)"
 )
 
 
@@ -96,7 +97,7 @@ class PastWorld:
         if shown is not None:
             return shown
         row = self._connection.execute(
-            "SELECT * FROM key_history WHERE agent = ? AND key = ? AND at <= ? ORDER BY version DESC LIMIT 1",
+            "SELECT * FROM key_history WHERE agent = ? AND key = ? AND at < ? ORDER BY version DESC LIMIT 1",
             (agent, key, self._at),
         ).fetchone()
         return None if row is None else _key(row)
@@ -107,7 +108,7 @@ class PastWorld:
             return list(self._keys[agent])
         rows = self._connection.execute(
             "SELECT * FROM key_history h WHERE agent = ?1 AND value IS NOT NULL AND version = (SELECT max(version) "
-            "FROM key_history WHERE agent = ?1 AND key = h.key AND at <= ?2) ORDER BY key",
+            "FROM key_history WHERE agent = ?1 AND key = h.key AND at < ?2) ORDER BY key",
             (agent, self._at),
         )
         return [_key(row) for row in rows]
@@ -139,12 +140,13 @@ class PastWorld:
             f"SELECT {HANDOFF_COLUMNS} FROM handoffs WHERE {where} AND created <= ? ORDER BY id DESC LIMIT ?",
             (*values, self._at, limit),
         ).fetchall()
-        return [self._then(handoff) for handoff in handoffs_of(self._connection, rows)]
+        found = handoffs_of(self._connection, rows)
+        return [self._then(h) for h in found if h.created < self.now or h.id in self._handoffs]
 
     def _then(self, handoff: Handoff) -> Handoff:
         if handoff.id in self._handoffs:
             return self._handoffs[handoff.id]
-        thread = tuple(entry for entry in handoff.thread if entry.at <= self.now)
+        thread = tuple(entry for entry in handoff.thread if entry.at < self.now)
         moves = [_MOVES[entry.kind] for entry in thread if entry.kind in set(Move)]
         return replace(handoff, thread=thread, status=moves[-1] if moves else Status.OPEN)
 

@@ -31,6 +31,10 @@ SESSION = {
     "changes": [CHANGE], "refusals": [], "superseded": [], "tokens_in": None, "tokens_out": None, "cache_read": None,
     "usd": None, "cache_write": None,
 }  # fmt: skip
+SHOWN = {
+    **SESSION,
+    "usage": [{"model": "m", "tokens_in": 5, "tokens_out": 1, "cache_read": 0, "cache_write": 0, "usd": 0.1, "priced_by": "list"}],
+}
 SLOT = {"agent": "studio", "slot": AT, "last": AT, "count": 1, "decision": "skipped", "reason": "session 6 runs",
         "session": None, "at": AT}  # fmt: skip
 REPORT = {"id": 1, "agent": "studio", "parent": None, "text": NASTY, "at": AT, "by": "studio#7"}
@@ -83,10 +87,10 @@ SAMPLES: dict[str, Document] = {
     "memory_blame": {"agent": "studio", "file": "MEMORY.md", "lines": [{"line": 1, "text": NASTY, "rev": 2, "by": "studio#7", "at": AT}]},
     "memory_conflicts": listing({"id": 1, "agent": "studio", "path": "MEMORY.md", "line": 3, "ours": NASTY, "theirs": "b", "at": AT}),
     "session_list": listing(SESSION),
-    "session_show": SESSION,
+    "session_show": SHOWN,
     "session_log": LOG,
     "session_trace": {**listing({"act": "set_key", "target": "k", "shown_to": [{"session": 8, "agent": "b"}]}), "session": 7, "agent": "studio"},
-    "session_export": {"session": SESSION, "log": LOG},
+    "session_export": {"session": SHOWN, "log": LOG, "prompt": {"from": "rebuilt", "system": "S", "user": NASTY, "why_not": None}},
     "attention": listing({"id": "failing:studio", "kind": "failing", "agent": "studio", "since": AT, "text": NASTY, "next_step": "look"}),
     "usage": {"by": "agent", **listing({"agent": "studio", **SUM}), "left_out": 0, "total": SUM},
     "prompt": {"system": "S", "user": "U", "tokens": 2, "sections": [{"name": "keys", "tokens": 1, "left_out": 0}], "overhead": 1, "ratio": 1.05},

@@ -80,7 +80,11 @@ async def test_it_reads_and_is_judged_by_what_was_then(then):
         await part.refused("ctx_set", agent="garage", key="k", value="v")
         part.write("MEMORY.md", "one\ntwo\n")
 
-    before = {k: v for k, v in swarm.dump().items() if k not in ("sessions", "changes", "audit", "sums", "meta", "definitions", "sqlite_sequence")}
+    before = {
+        k: v
+        for k, v in swarm.dump().items()
+        if k not in ("sessions", "changes", "audit", "sums", "meta", "definitions", "sqlite_sequence")
+    }
     session = await what_if(swarm, id, script)
     assert (session["outcome"], session["reason"]) == ("dry_run", "nothing was saved: --no-commit")
     assert [(c["act"], c["verdict"], c["before"]) for c in session["changes"]] == [
@@ -157,10 +161,23 @@ async def test_it_counts_for_no_handoff_and_teaches_no_counts(then):
     swarm, id, ids = then
 
     async def script(part):
-        part.desk.event("usage", {"turn": 1, "model": "m", "tokens_in": 5, "tokens_out": 1, "cache_read": 0, "cache_write": 0, "usd": None})
+        part.desk.event(
+            "usage",
+            {
+                "turn": 1,
+                "model": "m",
+                "tokens_in": 5,
+                "tokens_out": 1,
+                "cache_read": 0,
+                "cache_write": 0,
+                "usd": None,
+            },
+        )
 
     session = await what_if(swarm, id, script)
-    assert swarm.rows("SELECT cause_handoff FROM sessions WHERE id = ?", session["id"]) == [{"cause_handoff": None}]
+    assert swarm.rows("SELECT cause_handoff FROM sessions WHERE id = ?", session["id"]) == [
+        {"cause_handoff": None}
+    ]
     assert swarm.rows("SELECT * FROM counted") == []
 
 
@@ -212,7 +229,11 @@ def test_the_past_is_what_the_world_was(swarm):
     world = PastWorld(swarm.reader, past_of(swarm.reader, sessions.row(swarm.reader, id)))
     assert list(world.tree) == ["art", "game", "garage", "house", "studio"]
     assert [k.value for k in world.keys("garage")] == ["1"]
-    assert (world.key("garage", "k").value, world.key("garage", "gone").value, world.key("garage", "no")) == ("1", None, None)
+    assert (world.key("garage", "k").value, world.key("garage", "gone").value, world.key("garage", "no")) == (
+        "1",
+        None,
+        None,
+    )
     assert {d.path: d.data for d in world.documents("garage")} == {"MEMORY.md": b"then", "gone.md": b"then"}
     assert world.document("garage", "MEMORY.md").rev == 1
     assert world.revision("garage", "MEMORY.md", 1) == b"then"
