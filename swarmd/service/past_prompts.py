@@ -13,8 +13,9 @@ from swarmd.store.queries import Row
 
 def prompt_text(view: View, row: Row) -> dict[str, JSON]:
     """`system` and `user` with `from` "rebuilt", or nulls and `why_not`. Prompts themselves are not kept."""
+    counter = TokenCounter(None, os.environ, lambda _warning: None)
     try:
-        made = prompt_again(view.connection, row, TokenCounter(None, os.environ, lambda _warning: None).count)
+        made = prompt_again(view.connection, row, counter.count, str(view.places.state))
     except Refused as gone:
         return {"from": None, "system": None, "user": None, "why_not": str(gone)}
     return {"from": "rebuilt", "system": made.system, "user": made.user, "why_not": None}

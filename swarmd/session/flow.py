@@ -202,7 +202,7 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     reader = ports.own_reader() if ports.own_reader else ports.reader
     rules = standing(agent, str(ports.sessions_dir.parent))
     if order.from_session is not None:
-        past = past_for(reader, order.from_session, agent, ports.count)
+        past = past_for(reader, order.from_session, agent, ports.count, str(ports.sessions_dir.parent))
         return past, past.seen, assemble(past.seen, ports.count, standing=rules)
     try:
         seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)

@@ -10,7 +10,8 @@ from swarmd.core.calibration import measured_as
 from swarmd.core.digests import prompt_digest
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot
-from swarmd.errors import Refused
+from swarmd.errors import Failed, Refused
+from swarmd.session.instructions import standing
 from swarmd.store import sessions, usage
 from swarmd.store.bases import rebuilt
 from swarmd.store.connections import Connection, Row, reading
@@ -18,25 +19,32 @@ from swarmd.store.past import Past, past_of
 from swarmd.store.queries import Row as Found
 
 
-def prompt_of(seen: Snapshot, row: Row | Found, count: Callable[[str], int]) -> Prompt:
-    """The prompt that the session of this row was given. Raises Refused where it comes out differently."""
-    made = assemble(seen, count)
+def prompt_of(seen: Snapshot, row: Row | Found, count: Callable[[str], int], state: str) -> Prompt:
+    """The prompt that the session of this row was given. Raises Refused where it comes out differently. Instructions
+    are files of the agent's own, of which nothing is kept: they are read as they are now.
+    """
+    try:
+        made = assemble(seen, count, standing=standing(seen.agent, state))
+    except Failed as gone:
+        raise Refused(f"the prompt of session {row['id']} cannot be made again: {gone}") from gone
     if prompt_digest(made.system, made.user) != row["prompt_hash"]:
         raise Refused(
             f"the prompt of session {row['id']} comes out differently when it is made again: by another version of "
-            "swarmd, or with other token counts"
+            "swarmd, with other token counts, or from instructions that have changed since"
         )
     return made
 
 
-def prompt_again(connection: Connection, row: Row | Found, count: Callable[[str], int]) -> Prompt:
+def prompt_again(connection: Connection, row: Row | Found, count: Callable[[str], int], state: str) -> Prompt:
     """The same from what is kept. Raises Refused where something is not kept any more, too."""
     with reading(connection):
         seen = rebuilt(connection, row)
-    return prompt_of(seen, row, count)
+    return prompt_of(seen, row, count, state)
 
 
-def past_for(connection: Connection, session: int, agent: Agent, count: Callable[[str], int]) -> Past:
+def past_for(
+    connection: Connection, session: int, agent: Agent, count: Callable[[str], int], state: str
+) -> Past:
     """The moment of an earlier session, had its agent been defined as `agent` then. Raises Refused where that moment
     cannot be made again to the byte.
     """
@@ -45,7 +53,7 @@ def past_for(connection: Connection, session: int, agent: Agent, count: Callable
         past = past_of(connection, row)
         then = past.seen.agent
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
-    prompt_of(past.seen, row, count)
+    prompt_of(past.seen, row, count, state)
     past = past.with_agent(agent)
     if measured_as(agent) == measured_as(then):
         return past

@@ -123,9 +123,9 @@ async def test_another_model_is_counted_in_its_own_way(then):
     swarm, id, _ = then
     edited = replace(trees.tree_of(swarm.reader).agent("studio"), runner_options={"model": "other"})
     swarm.write(lambda c: usage.learn(c, "studio", "command:other", 99, Pair(ours=100, tools=0, theirs=150)))
-    assert past_for(swarm.reader, id, edited, count).seen.token_ratio == 1.5
+    assert past_for(swarm.reader, id, edited, count, "/nowhere").seen.token_ratio == 1.5
     same = trees.tree_of(swarm.reader).agent("studio")
-    assert past_for(swarm.reader, id, same, count).seen.token_ratio == 1.0
+    assert past_for(swarm.reader, id, same, count, "/nowhere").seen.token_ratio == 1.0
 
 
 async def test_a_draft_of_then_can_be_taken_up_though_it_was_closed_since(swarm):
@@ -158,7 +158,7 @@ async def test_a_checkpoint_of_it_saves_nothing(then):
 
 
 async def test_it_counts_for_no_handoff_and_teaches_no_counts(then):
-    swarm, id, ids = then
+    swarm, id, _ = then
 
     async def script(part):
         part.desk.event(
@@ -206,6 +206,20 @@ async def test_a_prompt_that_comes_out_differently_does_not_start(then):
     swarm.write(lambda c: c.execute("UPDATE sessions SET prompt_hash = 'x' WHERE id = ?", (id,)))
     session = await what_if(swarm, id)
     assert "comes out differently" in session["reason"]
+
+
+async def test_instructions_are_read_as_they_are_now(swarm, tmp_path):
+    (tmp_path / "AGENTS.md").write_text("Be brief.\n")
+    swarm.change("studio", runner_options={"workdir": str(tmp_path), "instructions": ["AGENTS.md"]})
+    id = (await swarm.run("studio"))["id"]
+    assert (await what_if(swarm, id))["outcome"] == "dry_run"
+    assert "Be brief." in swarm.runner.requests[-1].system
+    (tmp_path / "AGENTS.md").write_text("Be long.\n")
+    assert "instructions that have changed" in (await what_if(swarm, id))["reason"]
+    (tmp_path / "AGENTS.md").unlink()
+    assert (await what_if(swarm, id))["outcome"] == "failed"
+    shown = swarm.call("session_show", session=id, prompt_text=True)["prompt_text"]
+    assert "cannot be made again" in shown["why_not"]
 
 
 def test_the_past_is_what_the_world_was(swarm):
