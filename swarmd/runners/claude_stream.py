@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swarmd.core.wire import Usage
-from swarmd.runners.reading import NO_ACTS, Final, Reading, Say, number, rows, table, text
+from swarmd.runners.reading import NO_ACTS, Final, Reading, Say, money, number, rows, table, text
 
 SERVER = "swarmd"
 """The name of our MCP server: its tools are `mcp__swarmd__...`."""
@@ -60,8 +60,8 @@ class ClaudeReading(Reading):
             case "init":
                 self._init(said)
             case "api_retry":
-                wait = said.get("retry_delay_ms")
-                seconds = wait / 1000 if isinstance(wait, int | float) else None
+                wait = number(said.get("retry_delay_ms"))
+                seconds = None if wait is None else wait / 1000
                 status = f" ({said['error_status']})" if said.get("error_status") else ""
                 self.say("retry", reason=text(said.get("error")) + status, attempt=number(said.get("attempt")),
                          wait_seconds=seconds)  # fmt: skip
@@ -146,8 +146,7 @@ class ClaudeReading(Reading):
 
     def _final(self, said: Mapping[str, Any]) -> Final:
         by_model = {name: _model_usage(table(used)) for name, used in table(said.get("modelUsage")).items()}
-        cost = said.get("total_cost_usd")
-        whole = _usage(table(said.get("usage")), float(cost) if isinstance(cost, int | float) else None)
+        whole = _usage(table(said.get("usage")), money(said.get("total_cost_usd")))
         if by_model:  # of all models and subagents
             first, *others = by_model.values()
             for other in others:
@@ -206,11 +205,10 @@ def _usage(found: Mapping[str, Any], usd: float | None = None) -> Usage:
 
 
 def _model_usage(found: Mapping[str, Any]) -> Usage:
-    usd = found.get("costUSD")
-    known = isinstance(usd, int | float)
+    usd = money(found.get("costUSD"))
     return Usage(
         tokens_in=number(found.get("inputTokens")), tokens_out=number(found.get("outputTokens")),
         cache_read=number(found.get("cacheReadInputTokens")),
         cache_write=number(found.get("cacheCreationInputTokens")),
-        usd=float(usd) if isinstance(usd, int | float) else None, priced_by="client" if known else None,
+        usd=usd, priced_by=None if usd is None else "client",
     )  # fmt: skip

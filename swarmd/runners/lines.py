@@ -50,13 +50,17 @@ class Lines:
         return [rest] if rest and not self._skipping else []
 
 
+def _nothing(_name: str) -> None:
+    """NaN and the infinities are no JSON, and could be kept nowhere."""
+
+
 def event(line: bytes) -> dict[str, Any] | None:
     """The JSON object with a `type` that a line is, or None: a bare number is JSON too, and half a line is none."""
     text = line.strip(b" \t\r\0")
     if not text.startswith(b"{"):
         return None
     try:
-        value = json.loads(text.decode("utf-8", "replace"))
+        value = json.loads(text.decode("utf-8", "replace"), parse_constant=_nothing)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and isinstance(value.get("type"), str) else None

@@ -103,9 +103,11 @@ def _sum(before: Usage, more: Usage) -> Usage:
 
 
 def _cut(value: Any) -> Any:
-    if isinstance(value, str) and len(value) > TEXT_CHARACTERS:
-        return f"{value[:TEXT_CHARACTERS]} [... {len(value) - TEXT_CHARACTERS} characters left out]"
-    return value
+    if not isinstance(value, str):
+        return value
+    more = len(value) - TEXT_CHARACTERS
+    kept = value if more <= 0 else f"{value[:TEXT_CHARACTERS]} [... {more} characters left out]"
+    return text(kept)
 
 
 def judged(reading: Reading, ended: Ended, start: Start, timeout_seconds: float) -> tuple[Final, int | None]:
@@ -145,12 +147,19 @@ def _silent(ended: Ended) -> str:
 
 def number(value: Any) -> int | None:
     """A count of tokens, where it is one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+    return value if known else None
+
+
+def money(value: Any) -> float | None:
+    """An amount in US dollars, where it is one."""
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12
+    return float(value) if known else None
 
 
 def text(value: Any) -> str:
-    """A text, or nothing."""
-    return value if isinstance(value, str) else ""
+    """A text, or nothing; half a surrogate pair can be written in JSON, and stored nowhere."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 
 def table(value: Any) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarmd.core.agent import definition_hash
-from swarmd.runners.command import command_line
+from swarmd.runners import registry
 from swarmd.service.prompting import assembled, definition
 from swarmd.service.view import JSON, Args, View
 from swarmd.session.machine import host_of
@@ -15,9 +15,8 @@ def dry_run(view: View, name: str, args: Args) -> JSON:
     agent = definition(view, name, args)
     _, prompt = assembled(view, {**args, "trigger": "manual"})
     request = request_of(agent, prompt=prompt)
-    line = (
-        command_line(request, host_of(view.places)) if agent.runner_kind == "command" else [agent.runner_kind]
-    )
+    command_line = getattr(registry.load(agent.runner_kind), "command_line", None)
+    line = command_line(request, host_of(view.places)) if command_line is not None else [agent.runner_kind]
     limits = agent.limits
     unknown = (
         "id",
