@@ -29,6 +29,7 @@ GROUPS = {
     "e": "history",
     "f": "loading",
     "g": "crowd",
+    "h": "models",
 }
 
 

@@ -29,9 +29,11 @@ class Scale:
     """Programs that write at once."""
     writes: int = 25
     """Calls of each of them."""
+    models: int = 200
+    """Sessions of models at once."""
 
 
 def quick(folder: Path) -> Scale:
     """The least of everything."""
     return Scale(folder=folder, runs=3, processes=1, due=(5,), minutes=False, history=(200,), agents=10,
-                 idle_seconds=0.2, writers=2, writes=2)  # fmt: skip
+                 idle_seconds=0.2, writers=2, writes=2, models=3)  # fmt: skip

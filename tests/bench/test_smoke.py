@@ -18,6 +18,8 @@ TITLES = (
     "f. daemon with 10 agents",
     "f. idle with 10 agents",
     "g. 2 programs, 2 calls each",
+    "h. a call of the model's, to the desk and back",
+    "h. 3 sessions of models at once",
 )
 
 
