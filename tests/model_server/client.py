@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -10,6 +11,8 @@ from anthropic.types import Message
 
 from tests.model_server.server import ModelServer
 
+# Reading the system's certificates for each client takes longer than most tests.
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 HELLO = [{"role": "user", "content": "hello"}]
 
 

@@ -102,6 +102,13 @@ class ModelServer:
             assert enough, f"{len(self._asked())} of {count} requests came within {seconds} s"
             return self._asked()
 
+    def until_idle(self, seconds: float = 10.0) -> None:
+        """Waits until no request to messages or responses is being answered."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: not self._open, seconds), (
+                f"{self._open} requests are still open"
+            )
+
     def _asked(self) -> list[Request]:
         return [request for request in self._requests if request.path in {MESSAGES, RESPONSES}]
 
@@ -157,6 +164,10 @@ class ModelServer:
         listening = await self._loop.create_server(protocol, sock=self._socket, backlog=BACKLOG)
         self._started.set()
         await self._stopping.wait()
+        # asyncio leaks connections that it is accepting while its server closes: they are let in first.
+        self._loop.remove_reader(self._socket)
+        for _ in range(3):
+            await asyncio.sleep(0)
         listening.close()
         for task in self._connections:
             task.cancel()
@@ -210,6 +221,7 @@ class ModelServer:
         finally:
             with self._changed:
                 self._open -= counts
+                self._changed.notify_all()
         return reply.ended
 
     def _wire(self, request: Request) -> Wire:
