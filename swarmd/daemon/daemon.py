@@ -105,6 +105,7 @@ class Daemon:
         self.runs = Runs(self)
         self.starter = Starter(self.runs.run, self.clock.now, may_start=self.runs.may_start, drop=self.runs.drop,
                                ended=self.runs.ended)  # fmt: skip
+        self.damage = upkeep.DamageWatch(self.store, self.clock)
         self.claiming = Claiming(self)
         self.ground = Ground(self)
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
@@ -171,6 +172,7 @@ class Daemon:
         if left:
             log.info("%d sessions still wait: the next start decides what becomes of them", left)
         self.control.give_up()
+        await self.damage.stop()
         await self.operators.close()
         await self.host.mcp.close()
         self.executor.shutdown(wait=False, cancel_futures=True)
@@ -236,6 +238,8 @@ class Daemon:
         await self.attempt("ending handoffs that expire", upkeep.expire(self.store, self.clock.now()))
         await self.attempt("flushing memory", asyncio.to_thread(self.store.folders.checkpoint))
         self._dead = upkeep.reap(self._dead)
+        if self.damage.is_due():
+            self.spawn(self._look_for_damage())
         if self.scheduling:
             await self.attempt("claiming slots", self.claim())
             await self.attempt("looking at the clock", self.claiming.watch_behind())
@@ -243,6 +247,9 @@ class Daemon:
             f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
             f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"
         )
+
+    async def _look_for_damage(self) -> None:
+        await self.attempt("looking for damage", self.damage.look())
 
     # -- files ----------------------------------------------------------------------------------------------
 

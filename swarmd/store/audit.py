@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -60,8 +60,10 @@ def head(connection: sqlite3.Connection) -> tuple[int, str]:
     return (last["seq"], last["hash"]) if last is not None else (0, ROOT)
 
 
-def faults(connection: sqlite3.Connection, limit: int = 20) -> list[str]:
-    """What is wrong with the chain: a sentence a row, at most `limit`."""
+def faults(
+    connection: sqlite3.Connection, limit: int = 20, pause: Callable[[], None] = lambda: None
+) -> list[str]:
+    """What is wrong with the chain: a sentence a row, at most `limit`; `pause` is called after each row."""
     found: list[str] = []
     seq, before = 0, ROOT
     for row in connection.execute(
@@ -76,12 +78,13 @@ def faults(connection: sqlite3.Connection, limit: int = 20) -> list[str]:
         seq, before = row["seq"], row["hash"]
         if len(found) >= limit:
             return found
+        pause()
     return found + _tail(connection, seq, before, whole=not found)
 
 
 def _tail(connection: sqlite3.Connection, seq: int, hash_: str, *, whole: bool) -> list[str]:
     """Whether the chain ends where the last write ended it. Not `whole`: what is wrong with it is told already."""
-    kept = connection.execute("SELECT rows, sum FROM sums WHERE name = ?", (sums.AUDIT,)).fetchone()
+    kept = sums.kept(connection).get(sums.AUDIT)
     if kept is None:
         return ["the head of the audit is gone"] if seq else []
     if kept["rows"] > seq:

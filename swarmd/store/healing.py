@@ -16,6 +16,12 @@ from swarmd.store.stable import File
 
 KIND = "memory-damage"
 LOST = "the store has lost its text, and the file does not hold it: the agent's sessions fail until that is put right"
+NEXT_STEP = (
+    "save the file in the memory folder: its old text heals the store, any other is a new revision; then the item "
+    "closes by itself"
+)
+SORT = ("damage", NEXT_STEP)
+"""What is raised: only what no file holds, since all else is put back without a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +38,7 @@ def heal(shelf: Shelf, agent: str, *, thorough: bool = False) -> bool:
 
     `thorough` also finds texts of the right length that are not what their digests say.
     """
-    lost, raised = shelf.writer.do(lambda c: _look(c, agent, thorough), durable=False)
+    lost, raised = shelf.read(lambda c: _look(c, agent, thorough))
     problems: dict[str, str] = {}
     healed = False
     if lost:
@@ -44,7 +50,7 @@ def heal(shelf: Shelf, agent: str, *, thorough: bool = False) -> bool:
             else:
                 shelf.writer.do(lambda c, item=item, data=data: _put_back(c, shelf, agent, item, data))  # type: ignore[misc]
                 healed = True
-    shelf.raise_problems(KIND, agent, problems, raised)
+    shelf.raise_problems(KIND, agent, problems, raised, SORT)
     return healed
 
 

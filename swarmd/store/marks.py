@@ -45,6 +45,8 @@ class Target:
     seen_hash: str | None
 
 
+MEMORY = ("memory", "put it right in the memory folder; the item then closes by itself")
+"""The kind and the next step of most of what is raised of memory folders."""
 NEW_SWAP = "random() & 4611686018427387903"
 """A number that no other swap has, as SQL; also the default of the column."""
 
@@ -157,8 +159,11 @@ def raise_problems(
     agent: str | None,
     problems: Mapping[str, str],
     clock: Callable[[], datetime],
+    sort: tuple[str, str] = MEMORY,
 ) -> None:
-    """Make the attention items whose id starts with `prefix` these (rest of the id to sentence): new, kept or cured."""
+    """Make the attention items whose id starts with `prefix` these (rest of the id to sentence): new, kept or cured.
+    `sort`: their kind and next step.
+    """
     wanted = {prefix + name: text for name, text in problems.items()}
     known = raised(connection, prefix)
     if known == wanted:
@@ -167,15 +172,9 @@ def raise_problems(
         connection.execute("DELETE FROM raised WHERE id = ?", (id_,))
     for id_, text in wanted.items():
         connection.execute(
-            "INSERT INTO raised (id, kind, agent, since, text, next_step) VALUES (?, 'memory', ?, ?, ?, ?)"
+            "INSERT INTO raised (id, kind, agent, since, text, next_step) VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (id) DO UPDATE SET text = excluded.text",
-            (
-                id_,
-                agent,
-                to_text(clock()),
-                text,
-                "put it right in the memory folder; the item then closes by itself",
-            ),
+            (id_, sort[0], agent, to_text(clock()), text, sort[1]),
         )
 
 

@@ -147,6 +147,8 @@ class MemoryFolders:
             adopted += displaced
             if not again:
                 break
+        if adopted:
+            heal(self._shelf, agent)  # what a person saved may be in the place of a text that was lost
         return adopted
 
     def _is_kept(self, hash_: str) -> bool:

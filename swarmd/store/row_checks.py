@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from swarmd.core.agent import from_json
 from swarmd.core.handoffs import RESULT, Move
@@ -46,8 +46,10 @@ ORDER BY 1 LIMIT ?"""
 _AGENTS = "SELECT name FROM agents WHERE hash NOT IN (SELECT hash FROM definitions) ORDER BY name LIMIT ?"
 
 
-def faults(connection: sqlite3.Connection) -> list[str]:
-    """What does not fit, a sentence each. Where tables are not as they should be, their rows are not looked at."""
+def faults(connection: sqlite3.Connection, pause: Callable[[], None] = lambda: None) -> list[str]:
+    """What does not fit, a sentence each. Where tables are not as they should be, their rows are not looked at.
+    `pause` is called often.
+    """
     found = list(_schema(connection))
     if found:
         return found
@@ -59,7 +61,8 @@ def faults(connection: sqlite3.Connection) -> list[str]:
     )
     for sql, sentence in named:
         found += [sentence.format(row[0]) for row in connection.execute(sql, (LIMIT,))]
-    return [*found, *_definitions(connection), *_handoffs(connection)]
+        pause()
+    return [*found, *_definitions(connection, pause), *_handoffs(connection, pause)]
 
 
 def _schema(connection: sqlite3.Connection) -> Iterator[str]:
@@ -87,7 +90,7 @@ def _expected() -> dict[tuple[str, str], str]:
         return {(row[0], row[1]): row[2] for row in fresh.execute(_SCHEMA)}
 
 
-def _definitions(connection: sqlite3.Connection) -> Iterator[str]:
+def _definitions(connection: sqlite3.Connection, pause: Callable[[], None]) -> Iterator[str]:
     for row in connection.execute("SELECT hash, json FROM definitions ORDER BY hash"):
         try:
             # Of the text, not of what this version reads in it: a later version may know more fields.
@@ -97,9 +100,10 @@ def _definitions(connection: sqlite3.Connection) -> Iterator[str]:
             right = False
         if not right:
             yield f"the definition {row['hash'][:12]} is not what its digest says"
+        pause()
 
 
-def _handoffs(connection: sqlite3.Connection) -> Iterator[str]:
+def _handoffs(connection: sqlite3.Connection, pause: Callable[[], None]) -> Iterator[str]:
     """A handoff's status is that of the last move in its thread; one that never moved is open."""
     moves = ", ".join(f"'{move.value}'" for move in Move)
     rows = connection.execute(
@@ -110,3 +114,4 @@ def _handoffs(connection: sqlite3.Connection) -> Iterator[str]:
         wanted = RESULT[Move(row["last"])].value if row["last"] is not None else "open"
         if row["status"] != wanted:
             yield f"handoff {row['id']} is {row['status']}; its thread says {wanted}"
+        pause()

@@ -29,8 +29,9 @@ class DamagedText(StoreUnusable):
     def __init__(self, agent: str, path: str, rev: int) -> None:
         super().__init__(
             f"the store is damaged: the text of {agent}:{path}, revision {rev}, is gone or is not what it was; nothing "
-            f"is written over its file: put that right by hand (any edit counts, or the old text from a copy), or keep "
-            f"a copy of the state and restore a backup into an empty one with swarmd --state DIR restore FILE"
+            f"is written over its file: what that still holds is put back at the agent's next session; else save it "
+            f"anew (any edit counts, or the old text from a copy), or keep a copy of the state and restore a backup "
+            f"into an empty one with swarmd --state DIR restore FILE"
         )
 
 

@@ -51,8 +51,9 @@ class Shelf:
         return f"operator:{self.operator if own or uid is None else user_name(uid)}"
 
     def raise_problems(
-        self, kind: str, agent: str, problems: Mapping[str, str], known: Mapping[str, str]
-    ) -> None:
+        self, kind: str, agent: str, problems: Mapping[str, str], known: Mapping[str, str],
+        sort: tuple[str, str] = marks.MEMORY,
+    ) -> None:  # fmt: skip
         """Make the agent's attention items of this kind these (path to reason); `known` are the ones there are."""
         prefix = f"{kind}:{agent}:"
         sentences = {
@@ -60,7 +61,7 @@ class Shelf:
         }
         if {prefix + path: text for path, text in sentences.items()} != known:
             self.writer.do(
-                lambda c: marks.raise_problems(c, prefix, agent, sentences, self.clock), durable=False
+                lambda c: marks.raise_problems(c, prefix, agent, sentences, self.clock, sort), durable=False
             )
 
     def note_exchange(self, works: bool) -> None:

@@ -16,10 +16,19 @@ ORDER BY 2, 3, 4"""
 """Every text that there is or should be: without the bytes, so that sorting them costs little."""
 
 
-def integrity(connection: sqlite3.Connection) -> list[str]:
-    """SQLite's own word on the file; empty when all is well."""
-    rows = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+def integrity(connection: sqlite3.Connection, table: str | None = None) -> list[str]:
+    """SQLite's own word on the file, or on one table with its indexes; empty when all is well."""
+    what = 20 if table is None else f'"{table}"'
+    rows = [row[0] for row in connection.execute(f"PRAGMA integrity_check({what})")]
     return [] if rows == ["ok"] else rows
+
+
+def tables(connection: sqlite3.Connection) -> list[str]:
+    """Every table of the file."""
+    return [
+        row[0]
+        for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ OTHERWISE: Mapping[str, frozenset[str] | None] = {
     AUDIT: None,
     "keys": None,  # each is the newest row of key_history: see row_checks
     "heads": None,  # likewise of revisions
-    "blobs": frozenset({"data"}),  # `hash` is its digest: see soundness
+    "blobs": None,  # each has its digest, and healing puts back what was lost: see soundness
 }
 """Tables (None: all of it) and columns that have no sum, because verify compares them with something else."""
 UNTOLD: Mapping[str, frozenset[str] | None] = {
@@ -69,9 +69,8 @@ def keep(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.create_function("swarmd_in", -1, _counted(1), deterministic=True)
     connection.create_function("swarmd_out", -1, _counted(-1), deterministic=True)
-    tables = _tables(connection)
-    counted = _kept(connection) if tables else {}
-    for table in tables:
+    counted = kept(connection)
+    for table in _tables(connection):
         if table.name not in counted:
             continue  # somebody else's, or one whose sum was lost: verify tells both
         for event, row, rows, function in _TRIGGERS:
@@ -114,7 +113,11 @@ def take(connection: sqlite3.Connection) -> None:
         )
 
 
-def _kept(connection: sqlite3.Connection) -> dict[str, sqlite3.Row]:
+def kept(connection: sqlite3.Connection) -> dict[str, sqlite3.Row]:
+    """The sums as they were kept, by table; none where their own table is gone, as row_checks says."""
+    sql = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?"
+    if connection.execute(sql, (_SUMS,)).fetchone() is None:
+        return {}
     return {row["name"]: row for row in connection.execute(f"SELECT name, rows, sum FROM {_SUMS}")}
 
 
@@ -129,10 +132,11 @@ def faults(
     """Tables (or one) that hold something else than was written, a sentence each. Call it in one read transaction;
     `pause` is called after each row.
     """
-    tables = [table for table in _tables(connection) if only in (None, table.name)]
-    kept = _kept(connection) if tables else {}
-    for table in tables:
-        row = kept.get(table.name)
+    known = kept(connection)
+    for table in _tables(connection):
+        if only not in (None, table.name):
+            continue
+        row = known.get(table.name)
         if row is None or not _is_sum(row["sum"]):
             yield f"the sum of the table {table.name} is gone"
             continue

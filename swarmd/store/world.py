@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from swarmd.core.world import Document, Key
-from swarmd.store.rows import HANDOFF_COLUMNS, document_of, key_of
+from swarmd.store.rows import HANDOFF_COLUMNS, document_of, is_text, key_of
 
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff
@@ -123,11 +123,11 @@ class SqlWorld:
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:
         """As World."""
         row = self._connection.execute(
-            "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob' "
+            "SELECT r.hash, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash "
             "WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
             (agent, path, rev),
         ).fetchone()
-        return None if row is None else bytes(row["data"])
+        return bytes(row["data"]) if row is not None and is_text(row["data"], row["hash"]) else None
 
     def blob(self, hash: str) -> bytes | None:
         """As World."""

@@ -83,3 +83,27 @@ def test_a_lost_text_of_an_earlier_revision_is_not_shown_as_empty(swarm):
     lose(swarm, "DELETE FROM blobs WHERE hash = (SELECT hash FROM revisions WHERE rev = 1)")
     with pytest.raises(Exception, match="revision 1 is not kept any more"):
         swarm.call("memory_show", agent="studio", rev=1)
+
+
+def test_an_altered_text_of_an_earlier_revision_is_neither_shown_nor_brought_back(swarm):
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="two\n")
+    lose(swarm, "UPDATE blobs SET data = x'00' WHERE hash = (SELECT hash FROM revisions WHERE rev = 1)")
+    for name, args in (("memory_show", {}), ("memory_restore", {"file": "MEMORY.md"})):
+        with pytest.raises(Exception, match="revision 1 is not kept any more"):
+            swarm.call(name, agent="studio", rev=1, **args)
+    assert swarm.text("studio") == "two\n"
+    assert not swarm.call("verify")["ok"]
+
+
+def test_what_is_told_of_a_lost_text_says_what_puts_it_right(swarm):
+    swarm.file("studio").unlink()
+    lose(swarm)
+    swarm.play("studio")
+    (item,) = [i for i in swarm.call("attention")["items"] if i["id"] == "memory-damage:studio:MEMORY.md"]
+    assert item["kind"] == "damage"
+    assert item["next_step"].startswith("save the file in the memory folder: its old text heals the store")
+    with pytest.raises(StoreUnusable, match="what that still holds is put back at the agent's next session"):
+        swarm.call("memory_show", agent="studio")
+    swarm.file("studio").write_text("precious\n")
+    swarm.store.folders.settle("studio")
+    assert "memory-damage:studio:MEMORY.md" not in swarm.attention()
