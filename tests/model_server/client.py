@@ -20,8 +20,11 @@ class Talk:
     """A loop as a client should have it; each `ask` is one request, streamed unless told otherwise."""
 
     def __init__(self, server: ModelServer, *, key: str = "k", timeout: float = 5.0, **fixed: Any) -> None:
+        """`timeout` is that of a read."""
+        patience = anthropic.Timeout(5.0, read=timeout)
+        http = anthropic.DefaultAsyncHttpxClient(verify=NO_TLS)
         self.client = anthropic.AsyncAnthropic(
-            base_url=server.url, api_key=key, max_retries=0, timeout=timeout
+            base_url=server.url, api_key=key, max_retries=0, timeout=patience, http_client=http
         )
         self.fixed = {"model": "model-a", "max_tokens": 10_000, **fixed}
         self.messages: list[Any] = list(HELLO)

@@ -8,12 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from tests.model_server.answers import JSON_TEXT, Answer, Block
+from tests.model_server.deltas import cut, pieces, size, text_of
 from tests.model_server.playing import Frame
 from tests.model_server.sent import Sent, new_id, signature_of
 from tests.model_server.usage import BYTES_PER_TOKEN, PromptCache, as_blocks
-
-FULL_TEXT = {"text": "text", "thinking": "thinking"}
-"""Blocks whose text comes in deltas, and the field that holds it."""
 
 
 def frame(type: str, **fields: Any) -> Frame:
@@ -66,16 +64,16 @@ class MessagesWire:
     def _message(self, answer: Answer) -> tuple[dict[str, Any], list[str | None]]:
         """The whole message, and for each block the text that its deltas bring."""
         content = list(self._filled(answer))
-        texts = [_text_of(block) for block in content]
+        texts = [text_of(block) for block in content]
         chars, stop = answer.chars, answer.stop
         limit = self._body.get("max_tokens")
         if isinstance(limit, int) and "output_tokens" not in answer.usage:
             allowed = limit * BYTES_PER_TOKEN
-            if min(chars or _size(content, texts), _size(content, texts)) > allowed:
+            if min(chars or size(content, texts), size(content, texts)) > allowed:
                 chars, stop = allowed, "max_tokens"
         if chars is not None:
-            content, texts = _cut(content, texts, chars)
-        usage = self._usage(answer, content, output=-(-_size(content, texts) // BYTES_PER_TOKEN))
+            content, texts = cut(content, texts, chars)
+        usage = self._usage(answer, content, output=-(-size(content, texts) // BYTES_PER_TOKEN))
         content = [{key: value for key, value in block.items() if key != JSON_TEXT} for block in content]
         message = {
             "id": new_id("msg"),
@@ -128,44 +126,6 @@ def _open_search(body: Mapping[str, Any]) -> str:
         if block.get("type") == "server_tool_use"
     ]
     return str(calls[-1].get("id")) if calls else "srvtoolu_none"
-
-
-def _text_of(block: Block) -> str | None:
-    """What comes in deltas; None where the block comes whole."""
-    if JSON_TEXT in block:
-        return str(block[JSON_TEXT])
-    if block["type"] in {"tool_use", "server_tool_use"}:
-        return json.dumps(block.get("input", {}))
-    field = FULL_TEXT.get(block["type"])
-    return str(block[field]) if field else None
-
-
-def _size(content: list[Block], texts: list[str | None]) -> int:
-    """In characters: deltas by their text, other blocks by their JSON."""
-    pairs = zip(content, texts, strict=True)
-    return sum(len(text if text is not None else json.dumps(block)) for block, text in pairs)
-
-
-def _cut(content: list[Block], texts: list[str | None], chars: int) -> tuple[list[Block], list[str | None]]:
-    """The first so many characters; a cut tool call has no input in the whole message, as in the API."""
-    kept: list[Block] = []
-    kept_texts: list[str | None] = []
-    for block, text in zip(content, texts, strict=True):
-        if chars <= 0:
-            break
-        whole = text is None or len(text) <= chars
-        field = FULL_TEXT.get(block["type"])
-        short = {field: (text or "")[:chars]} if field else {"input": {}}
-        kept.append(block if whole else {**block, **short})
-        kept_texts.append(text if whole or text is None else text[:chars])
-        chars -= len(text or "")
-    return kept, kept_texts
-
-
-def pieces(text: str, count: int) -> list[str]:
-    """The text in so many parts, as far as it has characters."""
-    size = max(1, -(-len(text) // count))
-    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _block_frames(index: int, block: Block, text: str | None, count: int) -> Iterator[Frame]:

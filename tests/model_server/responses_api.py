@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tests.model_server.answers import JSON_TEXT, Answer, Block, error
-from tests.model_server.messages_wire import pieces
+from tests.model_server.answers import Answer, Block, error
+from tests.model_server.deltas import cut, pieces, text_of
 from tests.model_server.playing import Frame
 from tests.model_server.sent import new_id
 from tests.model_server.usage import BYTES_PER_TOKEN, PromptCache
@@ -43,11 +43,11 @@ class ResponsesWire:
         self._number = -1
 
     def whole(self, answer: Answer) -> dict[str, Any]:
-        items = [_item(block) for block in answer.blocks]
+        items = _items(answer)
         return self._response(answer, items)
 
     def frames(self, answer: Answer) -> list[Frame]:
-        items = [_item(block) for block in answer.blocks]
+        items = _items(answer)
         last = self._response(answer, items)
         started = {**last, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
         found = [self._frame("response.created", response=started)]
@@ -133,25 +133,28 @@ class ResponsesWire:
         return self._frame("response.output_item.added", output_index=index, item=item)
 
 
-def _item(block: Block) -> Block:
+def _items(answer: Answer) -> list[Block]:
+    blocks = list(answer.blocks)
+    texts = [text_of(block) for block in blocks]
+    if answer.chars is not None:
+        blocks, texts = cut(blocks, texts, answer.chars)
+    return [_item(block, text or "") for block, text in zip(blocks, texts, strict=True)]
+
+
+def _item(block: Block, text: str) -> Block:
     """The same in this API's words; a block that is neither text, thought nor call goes out as it is."""
     match block["type"]:
         case "text":
-            part = {"type": "output_text", "text": block["text"], "annotations": [], "logprobs": []}
+            part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
             made = {"type": "message", "role": "assistant", "status": "completed", "content": [part]}
             return {"id": new_id("msg"), **made}
         case "thinking":
-            summary = [{"type": "summary_text", "text": block["thinking"]}]
+            summary = [{"type": "summary_text", "text": text}]
             return {"id": new_id("rs"), "type": "reasoning", "summary": summary, "encrypted_content": None}
         case "tool_use":
-            arguments = block.get(JSON_TEXT) or json.dumps(block["input"])
-            call = {
-                "type": "function_call",
-                "status": "completed",
-                "name": block["name"],
-                "arguments": arguments,
-            }
-            return {"id": new_id("fc"), "call_id": block.get("id") or new_id("call"), **call}
+            call = {"type": "function_call", "status": "completed", "name": block["name"], "arguments": text}
+            named = {name: block[name] for name in ("namespace",) if name in block}
+            return {"id": new_id("fc"), "call_id": block.get("id") or new_id("call"), **call, **named}
     return block
 
 

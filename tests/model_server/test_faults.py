@@ -117,23 +117,27 @@ async def test_a_stream_without_message_stop_ends_without_any_error():
 
 
 async def test_no_answer_at_all_runs_into_the_timeout():
-    await raised(say.hang(), anthropic.APITimeoutError, timeout=0.1)
+    await raised(say.hang(), anthropic.APITimeoutError, timeout=0.2)
 
 
 async def test_a_stream_that_stops_coming_runs_into_the_timeout_of_a_read():
-    await raised(say.text("one two three").hanging(deltas=2), httpx2.ReadTimeout, timeout=0.1)
+    await raised(say.text("one two three").hanging(deltas=2), httpx2.ReadTimeout, timeout=0.2)
 
 
 @pytest.mark.parametrize(
     "answer", [say.text().pinging(every=0.02), say.text("x" * 40).split(40).slow(between=0.02)]
 )
 async def test_pings_and_drips_hold_the_timeout_off(answer):
-    async with ModelServer(answer) as server, Talk(server, timeout=0.1) as talk:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3):
-                await talk.ask()
+    async with ModelServer(answer) as server, Talk(server, timeout=0.2) as talk:
+        asking = asyncio.create_task(talk.ask())
+        await asyncio.to_thread(server.wait, 1)
+        await asyncio.sleep(0.3)
+        assert not asking.done()
+        asking.cancel()
         await asyncio.to_thread(server.until_idle)
         assert server.messages[0].gone
+        with pytest.raises(asyncio.CancelledError):
+            await asking
 
 
 async def test_a_delay_comes_before_the_headers():
