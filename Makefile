@@ -1,6 +1,7 @@
 # make test    every check: lint, types, layers, units, tests with coverage (what the continuous build runs)
 # make demo    a small tree of agents, live, without any key
 # make lint    the checks without the tests
+# make test-clients    install Claude Code, Codex and opencode into .clients (npm, 1 GB), and the tests with them
 # make crash   kills and power cuts at each 8th step of a session, against the promises: half an hour on two cores
 #              (at every step: .venv/bin/python -m tests.crash.run --all, some hours)
 # make bench   the measurements
@@ -9,7 +10,7 @@
 # All of it lives in .venv, made on first use. PYTHON=/path/to/python3 chooses another Python than the one found;
 # PYTEST="-k handoff" adds options of pytest.
 
-.PHONY: test lint demo crash bench clean
+.PHONY: test test-clients lint demo crash bench clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -33,6 +34,9 @@ lint: .venv/.dev
 	.venv/bin/lint-imports
 	systemd/check.sh
 
+test-clients: .venv/.dev .clients/.made
+	$(VENV) -m pytest -m clients -rs $(PYTEST)
+
 demo: .venv/.run
 	$(VENV) -m $(DEMO)
 
@@ -45,6 +49,14 @@ bench: .venv/.dev
 clean:
 	rm -rf .venv build dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find swarmd tests -name __pycache__ -prune -exec rm -rf {} +
+
+# The versions that were tested (tests/clients.py names them, too). Their programs alone: no script of theirs is run.
+ARCH := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x64)
+
+.clients/.made: Makefile
+	npm install --prefix .clients --ignore-scripts --no-audit --no-fund --no-save \
+	  @anthropic-ai/claude-code-linux-$(ARCH)@2.1.332 @openai/codex@0.171.0 opencode-linux-$(ARCH)@1.18.34
+	@touch $@
 
 # Stamps: what is written last, and only where all before it went well.
 .venv/.made:

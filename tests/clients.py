@@ -9,17 +9,18 @@ import pytest
 
 HERE = Path(__file__).parents[1] / ".clients" / "node_modules"
 # What was tested; the Makefile installs these very versions.
-CLAUDE_CODE, CODEX = "2.1.332", "0.171.0"
+CLAUDE_CODE, CODEX, OPENCODE = "2.1.332", "0.171.0", "1.18.34"
 _PLACES = {
-    "claude": "@anthropic-ai/claude-code-linux-x64/claude",
-    "codex": "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+    "claude": "@anthropic-ai/claude-code-linux-*/claude",
+    "codex": "@openai/codex-linux-*/vendor/*/bin/codex",
+    "opencode": "opencode-linux-*/bin/opencode",
 }
 
 
 def place_of(name: str) -> str | None:
     """The client's own binary, or None."""
-    found = HERE / _PLACES[name]
-    return str(found.resolve()) if found.exists() else shutil.which(name)
+    found = sorted(HERE.glob(_PLACES[name]))
+    return str(found[0].resolve()) if found else shutil.which(name)
 
 
 def needs(name: str) -> list[pytest.MarkDecorator]:
