@@ -88,7 +88,9 @@ def _tail(connection: sqlite3.Connection, seq: int, hash_: str, *, whole: bool) 
     if kept is None:
         return ["the head of the audit is gone"] if seq else []
     if kept["rows"] > seq:
-        return [f"{kept['rows'] - seq} audit rows are missing: what was written last was cut off"]
+        return [
+            f"what was written last is missing from the audit, {kept['rows'] - seq} of its rows: it was cut off"
+        ]
     if whole and (kept["rows"], kept["sum"]) != (seq, bytes.fromhex(hash_)):
         return [f"audit row {seq} is not the one that was written last"]
     return []

@@ -87,7 +87,10 @@ def _counted(sign: int) -> Callable[..., bytes]:
     """The function that the triggers call, in one piece: it is called for each row that is written."""
 
     def counted(data: bytes, keys: int, *cells: object) -> bytes:
-        plain, placed = _PAIR.unpack(data)
+        try:
+            plain, placed = _PAIR.unpack(data)
+        except (struct.error, TypeError):
+            return data  # somebody has spoilt it, as verify tells; what is written is written all the same
         row = sign * _row(cells)
         return _PAIR.pack((plain + row) % _PRIME, (placed + row * _place(cells[:keys])) % _PRIME)
 
@@ -160,9 +163,9 @@ def _fault(connection: sqlite3.Connection, table: _Table, more: int, difference:
         return f"the table {table.name} lacks {-more} of the rows that swarmd wrote"
     name = _culprit(connection, table, *difference)
     if more > 0:
-        which = f"{more} of its rows were" if name is None else f"{name} was"
+        which = f"{more} of its rows were" if name is None else f"the row {name} was"
         return f"the table {table.name} holds what swarmd did not write: {which} put in by something else"
-    which = "rows" if name is None else name
+    which = "rows were" if name is None else f"the row {name} was"
     return f"the table {table.name} is not what swarmd wrote: {which} changed by something else"
 
 

@@ -142,7 +142,7 @@ async def test_a_row_that_was_changed_is_raised_until_it_is_put_back(swarm):
             connection.execute("UPDATE keys SET value = 'x'")
         text = (await looked(swarm))["damage:rows"]["text"]
         assert "the key studio/k is not what its history says" in text
-        assert "the table pauses is not what swarmd wrote: studio changed" in text
+        assert "the table pauses is not what swarmd wrote: the row studio was changed" in text
         with by_hand(swarm) as connection:
             connection.execute("UPDATE pauses SET reason = 'holiday'")
             connection.execute("UPDATE keys SET value = 'v'")

@@ -187,18 +187,30 @@ def test_what_cannot_be_told_is_in_the_design():
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("UPDATE reports SET text = 'x'", "reports is not what swarmd wrote: 1 changed by something else"),
-        ("UPDATE pauses SET reason = 'x' WHERE agent = 'studio'", "wrote: studio changed by something else"),
-        ("UPDATE pauses SET reason = 'x'", "pauses is not what swarmd wrote: rows changed by something else"),
+        (
+            "UPDATE reports SET text = 'x'",
+            "reports is not what swarmd wrote: the row 1 was changed by something else",
+        ),
+        (
+            "UPDATE pauses SET reason = 'x' WHERE agent = 'studio'",
+            "wrote: the row studio was changed by something else",
+        ),
+        (
+            "UPDATE pauses SET reason = 'x'",
+            "pauses is not what swarmd wrote: rows were changed by something else",
+        ),
         ("INSERT INTO pauses VALUES ('art', '', 'eve', '')", "art was put in by something else"),
         ("INSERT INTO pauses VALUES ('a', '', '', ''), ('b', '', '', '')", "2 of its rows were put in"),
         ("DELETE FROM pauses", "the table pauses lacks 2 of the rows that swarmd wrote"),
         (
             "UPDATE sessions SET outcome = 'no_change' WHERE id = 1",
-            "sessions is not what swarmd wrote: 1 changed",
+            "sessions is not what swarmd wrote: the row 1 was changed",
         ),
-        ("UPDATE revisions SET size = 0 WHERE rev = 1", "wrote: studio/MEMORY.md/1 changed"),
-        ("DELETE FROM audit WHERE seq > (SELECT max(seq) - 3 FROM audit)", "3 audit rows are missing"),
+        ("UPDATE revisions SET size = 0 WHERE rev = 1", "wrote: the row studio/MEMORY.md/1 was changed"),
+        (
+            "DELETE FROM audit WHERE seq > (SELECT max(seq) - 3 FROM audit)",
+            "missing from the audit, 3 of its rows",
+        ),
         ("DELETE FROM sums WHERE name = 'audit'", "the head of the audit is gone"),
         ("DELETE FROM sums WHERE name = 'slots'", "the sum of the table slots is gone"),
         ("UPDATE sums SET sum = 'x' WHERE name = 'slots'", "the sum of the table slots is gone"),
@@ -222,7 +234,7 @@ def test_a_tail_that_was_cut_off_shows_also_when_the_chain_went_on(tmp_path):
         connection.execute("DELETE FROM audit WHERE seq > (SELECT max(seq) - 2 FROM audit)")
     for value in ("a", "b", "c"):
         swarm.call("ctx_set", agent="art", key="k", value=value)
-    assert "2 audit rows are missing: what was written last was cut off" in found(swarm)
+    assert "what was written last is missing from the audit, 2 of its rows: it was cut off" in found(swarm)
     swarm.close()
 
 
@@ -234,7 +246,9 @@ def test_a_change_stays_told_when_swarmd_writes_on(tmp_path):
     swarm.call("handoff_complete", id=1, as_="studio")
     swarm.close()
     swarm.open()
-    assert any("the table handoffs is not what swarmd wrote: 1 changed" in text for text in found(swarm))
+    assert any(
+        "the table handoffs is not what swarmd wrote: the row 1 was changed" in text for text in found(swarm)
+    )
     swarm.close()
 
 
@@ -249,6 +263,16 @@ def test_a_value_of_any_kind_is_counted_as_it_is_stored(tmp_path, value):
     swarm.play("studio")
     swarm.write(lambda c: c.execute("UPDATE sessions SET usd = ?, exit = ?", (value, value)))
     assert found(swarm) == []
+    swarm.close()
+
+
+@pytest.mark.parametrize("sum_", ["NULLIF(1, 1)", "'x'", "7"])
+def test_a_sum_that_was_spoilt_stops_no_write(tmp_path, sum_):
+    swarm = Swarm(tmp_path)
+    with by_hand(swarm) as connection:
+        connection.execute(f"UPDATE sums SET sum = coalesce({sum_}, 0)")
+    swarm.call("ctx_set", agent="studio", key="k", value="v")
+    assert "the sum of the table key_history is gone" in found(swarm)
     swarm.close()
 
 
