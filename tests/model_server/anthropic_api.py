@@ -7,7 +7,8 @@ from typing import Any
 
 from tests.model_server.answers import Answer, error, plain
 from tests.model_server.checks import Model, refused
-from tests.model_server.http_wire import Request, json_bytes
+from tests.model_server.http_wire import json_bytes
+from tests.model_server.request import Request
 from tests.model_server.sent import Sent
 from tests.model_server.usage import PromptCache, input_tokens
 

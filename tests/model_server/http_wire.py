@@ -6,13 +6,11 @@ import asyncio
 import json
 import socket
 import struct
-import time
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tests.model_server.usage import as_blocks
+from tests.model_server.request import Request
 
 HEAD_LIMIT = 1 << 20
 REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
@@ -37,45 +35,6 @@ class Reader(asyncio.StreamReader):
     def set_exception(self, exc: BaseException) -> None:
         super().set_exception(exc)  # type: ignore[arg-type]
         self.gone.set()
-
-
-@dataclass(eq=False)
-class Request:
-    """One request that came in. `status` and `gone` are set while it is answered."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    raw: bytes = b""
-    query: dict[str, str] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
-    at: float = field(default_factory=time.monotonic)
-    status: int | None = None
-    """Of the answer; None until it starts."""
-    gone: bool = False
-    """The client left before the answer's end."""
-
-    @property
-    def system(self) -> str:
-        """The whole text of the system prompt."""
-        blocks = as_blocks(self.body.get("system") or self.body.get("instructions") or ())
-        return "\n".join(str(block.get("text", "")) for block in blocks)
-
-    @property
-    def last(self) -> list[dict[str, Any]]:
-        """The blocks of the last message."""
-        messages = self.body.get("messages") or [{}]
-        return as_blocks(messages[-1].get("content") or ())
-
-    @property
-    def text(self) -> str:
-        """The text of the last message."""
-        return "\n".join(block["text"] for block in self.last if block.get("type") == "text")
-
-    @property
-    def results(self) -> list[dict[str, Any]]:
-        """The tool results of the last message."""
-        return [block for block in self.last if block.get("type") == "tool_result"]
 
 
 async def read_request(reader: Reader, writer: asyncio.StreamWriter) -> Request | None:

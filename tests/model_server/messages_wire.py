@@ -73,7 +73,7 @@ class MessagesWire:
                 chars, stop = allowed, "max_tokens"
         if chars is not None:
             content, texts = cut(content, texts, chars)
-        usage = self._usage(answer, content, output=-(-size(content, texts) // BYTES_PER_TOKEN))
+        usage = self._usage(answer, content, texts)
         content = [{key: value for key, value in block.items() if key != JSON_TEXT} for block in content]
         message = {
             "id": new_id("msg"),
@@ -109,8 +109,14 @@ class MessagesWire:
                 case _:
                     yield block
 
-    def _usage(self, answer: Answer, content: list[Block], output: int) -> dict[str, Any]:
-        usage = {**self._cache.usage(self._body), "output_tokens": output, "service_tier": "standard"}
+    def _usage(self, answer: Answer, content: list[Block], texts: list[str | None]) -> dict[str, Any]:
+        thoughts = sum(len(block["thinking"]) for block in content if block["type"] == "thinking")
+        usage = {
+            **self._cache.usage(self._body),
+            "output_tokens": -(-size(content, texts) // BYTES_PER_TOKEN),
+            "output_tokens_details": {"thinking_tokens": thoughts // BYTES_PER_TOKEN},
+            "service_tier": "standard",
+        }
         searches = sum(block["type"] == "server_tool_use" for block in content)
         if searches:
             usage["server_tool_use"] = {"web_search_requests": searches, "web_fetch_requests": 0}

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from tests.model_server.answers import Answer, text
-from tests.model_server.http_wire import Request
-from tests.model_server.usage import as_blocks
+from tests.model_server.request import Request, turns_said
 
 Said = Answer | str
 Body = dict[str, Any]
@@ -25,25 +24,10 @@ def turns(*answers: Said) -> Function:
     """
 
     def answer(body: Body) -> Said:
-        if "input" in body:
-            said = _responses_turns(body["input"])
-        else:
-            said = sum(message["role"] == "assistant" for message in body["messages"])
+        said = turns_said(body)
         return answers[said] if said < len(answers) else text()
 
     return answer
-
-
-def _responses_turns(items: Any) -> int:
-    """How often the model has spoken in an input of the Responses API."""
-    spoken = 0
-    before = False
-    for item in items if isinstance(items, list) else ():
-        kind = item.get("type", "message")
-        by_model = kind.endswith("_call") or kind == "reasoning" or item.get("role") == "assistant"
-        spoken += by_model and not before
-        before = by_model
-    return spoken
 
 
 class Part:
@@ -80,7 +64,7 @@ class Scripts:
         if self._parts:
             if (part := self._parts.get(str(request.body.get("model")))) is not None:
                 return part
-            for heard in (request.system, _first_text(request.body)):
+            for heard in (request.system, request.first):
                 for marker, part in self._parts.items():
                     if marker in heard:
                         return part
@@ -89,17 +73,3 @@ class Scripts:
     @property
     def left(self) -> int:
         return sum(len(part.left) for part in (self._everyone, *self._parts.values()))
-
-
-def _first_text(body: Body) -> str:
-    """What is said before the model speaks for the first time."""
-    if "input" in body:
-        items = body["input"] if isinstance(body["input"], list) else [{"content": body["input"]}]
-    else:
-        items = body.get("messages") or []
-    words = []
-    for item in items:
-        if item.get("role", "user") == "assistant" or str(item.get("type", "")).endswith("_call"):
-            break
-        words += [str(block.get("text", "")) for block in as_blocks(item.get("content") or ())]
-    return "\n".join(words)

@@ -19,9 +19,10 @@ from typing import Any, Self
 from tests.model_server.answers import Answer, error, plain
 from tests.model_server.anthropic_api import AnthropicApi, Count
 from tests.model_server.checks import Model
-from tests.model_server.http_wire import ClientGone, Reader, Reply, Request, read_request
+from tests.model_server.http_wire import ClientGone, Reader, Reply, read_request
 from tests.model_server.messages_wire import MessagesWire
 from tests.model_server.playing import Wire, play
+from tests.model_server.request import Request
 from tests.model_server.responses_api import ResponsesWire, refused_input
 from tests.model_server.scripts import Part, Script, Scripts
 from tests.model_server.sent import new_id
@@ -119,8 +120,10 @@ class ModelServer:
     # -- start and stop -------------------------------------------------------------------------------------
 
     def start(self) -> Self:
+        """Also after a stop: on the same port, with all that it knows."""
         self._socket = socket.create_server(("127.0.0.1", self._port), backlog=BACKLOG)
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._port = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._port}"
         self._started = threading.Event()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._run()), name="model-server", daemon=True
@@ -131,8 +134,9 @@ class ModelServer:
 
     def stop(self) -> None:
         """At once, whatever is still open."""
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join()
 
     def __enter__(self) -> Self:
         return self.start()

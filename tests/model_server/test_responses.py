@@ -70,7 +70,9 @@ def test_calls_are_answered_with_outputs_turn_by_turn():
         ]
         assert ask(server, *items, *outputs)[-1]["response"]["output"][0]["content"][0]["text"] == "done"
         assert refused(server, *items, outputs[0])[2].startswith("No tool output found for function call")
-    assert len(server.responses) == 3
+    assert [result["output"] for result in server.responses[1].results] == ["ok", "ok"]
+    assert server.responses[0].system == "You keep on."
+    assert server.responses[0].text == "session 7"
 
 
 def test_an_output_without_a_call_and_a_wrong_key_are_refused():

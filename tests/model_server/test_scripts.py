@@ -146,6 +146,32 @@ async def _three(server):
     return stops
 
 
+async def test_a_server_that_was_away_comes_back_at_its_place_and_knows_what_was():
+    async with ModelServer(["one", "two"]) as server, Talk(server) as talk:
+        await talk.ask()
+        server.stop()
+        with pytest.raises(anthropic.APIConnectionError):
+            await talk.ask()
+        server.start()
+        assert words(await talk.ask()) == "two"
+        assert len(server.messages) == 2
+
+
+async def test_the_sdks_own_loop_goes_on_without_threads():
+    @anthropic.beta_async_tool
+    async def ctx_get(key: str) -> str:
+        """Reads a key."""
+        return f"{key} is set"
+
+    script = turns(say.tools(say.call("ctx_get", key="a"), say.call("ctx_get", key="b")), "done")
+    async with ModelServer(script) as server, Talk(server) as talk:
+        runner = talk.client.beta.messages.tool_runner(**talk.fixed, messages=talk.messages, tools=[ctx_get])
+        assert words(await runner.until_done()) == "done"
+        assert [result["content"] for result in server.messages[-1].results] == ["a is set", "b is set"]
+        assert server.complaints == ["thread: not supported here"]
+        assert [request.status for request in server.messages] == [400, 200, 200]
+
+
 def test_a_server_leaves_no_thread_behind():
     before = threading.active_count()
     with ModelServer():
