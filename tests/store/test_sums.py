@@ -39,7 +39,7 @@ def everything(swarm):
         part.write("MEMORY.md", "mine\n")
         swarm.file("studio").write_text("a person's\n")
 
-    swarm.play("studio", script, cause_handoff=id)
+    assert swarm.play("studio", script, cause_handoff=id)["outcome"] == "committed"
     swarm.change("garage", limits=Limits(pause_after_failures=1))
 
     async def fails(part):
