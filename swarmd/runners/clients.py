@@ -94,7 +94,7 @@ def lacking(
         yield ("credential",), problem
     if options.get("workdir") is None:
         return
-    workdir = os.path.join(folder, options["workdir"])
+    workdir = os.path.normpath(os.path.join(folder, options["workdir"]))
     named = options.get("instructions") or ()
     for index, path in enumerate(named):
         if not os.path.isfile(os.path.join(workdir, path)):
