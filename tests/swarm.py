@@ -173,7 +173,7 @@ class Swarm:
             "count": lambda text: -(-len(text) // 4), "runner": lambda kind: self.runner, "check": check,
             "read": session_read(self.places, self.reader), "reserve": self.store.reserve,
             "sessions_dir": self.places.state / "sessions", "own_reader": self.store.reader,
-            "secrets": lambda options: self.secrets,
+            "secrets": lambda options, folder: self.secrets,
         }  # fmt: skip
         return Ports(**{**facts, **other})
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 from urllib.parse import quote
 
 SHORTEST = 8
@@ -22,6 +23,17 @@ def mask(data: bytes, secrets: Iterable[str]) -> bytes:
 def mask_text(text: str, secrets: Iterable[str]) -> str:
     """The same for text."""
     return mask(text.encode("utf-8", "surrogateescape"), secrets).decode("utf-8", "surrogateescape")
+
+
+def mask_value(value: Any, secrets: Iterable[str]) -> Any:
+    """A JSON value with every secret in its texts replaced, also in the names of fields."""
+    if isinstance(value, str):
+        return mask_text(value, secrets)
+    if isinstance(value, Mapping):
+        return {mask_text(str(name), secrets): mask_value(inner, secrets) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [mask_value(inner, secrets) for inner in value]
+    return value
 
 
 def forms(secret: str) -> set[bytes]:

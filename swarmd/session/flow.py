@@ -170,7 +170,7 @@ async def _start(ports: Ports, order: Order) -> Started:
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
     past, seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
-    token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options)
+    token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options, agent.folder)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
                   cause_handoff=_cause(order, seen))  # fmt: skip
     facts = _facts(agent, prompt, seen, token, actor)

@@ -22,27 +22,24 @@ _SPARE = 4096
 """Characters beyond a limit that are looked at, so that a secret which the limit cuts is seen whole."""
 
 
-def passed_by(environ: Mapping[str, str]) -> Callable[[Mapping[str, Any]], tuple[str, ...]]:
-    """For runner options: the values of `pass_env` in this environment, and the credentials that they name (those of 8
-    characters or more are masked).
+def passed_by(environ: Mapping[str, str]) -> Callable[[Mapping[str, Any], str], tuple[str, ...]]:
+    """For runner options and the folder of their file: the values of `pass_env` in this environment, and the
+    credentials that they name, also those of `mcp_servers` (of 8 characters or more all are masked).
     """
 
-    def secrets(options: Mapping[str, Any]) -> tuple[str, ...]:
-        passed = [environ[name] for name in options.get("pass_env") or () if name in environ]
-        for reference in _references(options):
-            with suppress(Failed):  # where there is none, the runner says so
-                passed.append(credentials.resolve(reference, environ, "/"))
+    def secrets(options: Mapping[str, Any], folder: str) -> tuple[str, ...]:
+        servers = options.get("mcp_servers")
+        tables = [options, *(servers.values() if isinstance(servers, Mapping) else ())]
+        passed: list[str] = []
+        for table in tables:
+            passed += [environ[name] for name in table.get("pass_env") or () if name in environ]
+            reference = table.get("credential")
+            if isinstance(reference, str):
+                with suppress(Failed):  # where there is none, the runner says so
+                    passed.append(credentials.resolve(reference, environ, folder))
         return tuple(passed)
 
     return secrets
-
-
-def _references(options: Mapping[str, Any]) -> list[str]:
-    """The credentials that the options of a runner name, also those of its `mcp_servers`."""
-    servers = options.get("mcp_servers")
-    tables = [options, *(servers.values() if isinstance(servers, Mapping) else ())]
-    found = [table.get("credential") for table in tables if isinstance(table, Mapping)]
-    return [reference for reference in found if isinstance(reference, str)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,8 @@ class Ports:
     reserve: Callable[[], int]
     """A new handoff's id, never given twice."""
     sessions_dir: Path
-    secrets: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _options: ()
-    """Values to be masked, for these runner options."""
+    secrets: Callable[[Mapping[str, Any], str], tuple[str, ...]] = lambda _options, _folder: ()
+    """Values to be masked, for these runner options of a file in this folder."""
     own_reader: Callable[[], Connection] | None = None
     """The reading connection of the thread that asks; None: `reader` serves all."""
 

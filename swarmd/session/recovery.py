@@ -99,9 +99,10 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[li
     memory, problems = read_memory(str(copy), base, (*own, "archive/**"))
     if memory is None or problems:
         return changes, []
-    options = agent.runner_options if agent is not None else {}
     # Its token is dead, and known only by its hash.
-    masked = Masking(passed_by(host.environ)(options)).tree(memory, base)
+    passed = passed_by(host.environ)
+    secrets = passed(agent.runner_options, agent.folder) if agent is not None else ()
+    masked = Masking(secrets).tree(memory, base)
     return changes, journal.differences(row["agent"], base, masked, known)
 
 

@@ -117,8 +117,24 @@ async def test_an_agents_name_is_not_a_text(swarm):
 
 def test_known_are_the_values_of_pass_env():
     known = passed_by({"TOKEN": SECRET, "SHORT": "abc", "OTHER": "not passed to it"})
-    assert known({"pass_env": ["TOKEN", "SHORT", "MISSING"]}) == (SECRET, "abc")
-    assert known({}) == ()
+    assert known({"pass_env": ["TOKEN", "SHORT", "MISSING"]}, "/") == (SECRET, "abc")
+    assert known({}, "/") == ()
+
+
+def test_known_are_the_credentials_beside_the_agents_file_and_those_of_mcp_servers(tmp_path):
+    for name in ("key.txt", "server.txt"):
+        (tmp_path / name).write_text(f"the-text-of-{name}\n")
+        (tmp_path / name).chmod(0o600)
+    options = {
+        "credential": "file:key.txt",
+        "mcp_servers": {
+            "a": {"command": ["x"], "pass_env": ["TOKEN"], "credential": None},
+            "b": {"url": "http://h", "credential": "file:server.txt"},
+            "c": {"url": "http://h", "credential": "file:nothing.txt"},
+        },
+    }
+    known = passed_by({"TOKEN": SECRET})(options, str(tmp_path))
+    assert known == ("the-text-of-key.txt", SECRET, "the-text-of-server.txt")
 
 
 def test_short_values_and_values_that_are_no_text_are_left():

@@ -17,7 +17,7 @@ from swarmd.runners.bubblewrap import wrapped
 from swarmd.runners.model.answers import JSON
 from swarmd.runners.model.job import ProgramsJob
 from swarmd.runners.model.loop import Called
-from swarmd.runners.process import Ended, Start, run_process
+from swarmd.runners.process import Cancelled, Ended, Start, run_process
 
 BASH_SECONDS, LONGEST_SECONDS = 120.0, 3600.0
 FILE_SECONDS = 60.0
@@ -36,8 +36,7 @@ class Programs:
 
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_seconds: float) -> Ended:
         """Run it in the session's working folder to its end, or to the deadline."""
-        async with self._turn:
-            return await run_process(self.start(argv, stdin=stdin), timeout_seconds=timeout_seconds)
+        return await self._run(self.start(argv, stdin=stdin), timeout_seconds)
 
     def start(self, argv: Sequence[str], *, stdin: bytes = b"", channel: int | None = None,
               env: Mapping[str, str] | None = None) -> Start:  # fmt: skip
@@ -59,8 +58,15 @@ class Programs:
         start = self.start(wrapped(job.bubblewrap, argv, job.policy, job.python))
         # Bubblewrap itself needs its hands free; what it starts is confined inside.
         start = replace(start, policy=replace(job.policy, level="none"))
+        return await self._run(start, timeout_seconds)
+
+    async def _run(self, start: Start, timeout_seconds: float) -> Ended:
         async with self._turn:
-            return await run_process(start, timeout_seconds=timeout_seconds)
+            try:
+                return await run_process(start, timeout_seconds=timeout_seconds)
+            except Cancelled:
+                # A plain one, since asyncio.timeout takes no other for its own.
+                raise asyncio.CancelledError from None
 
     @property
     def python(self) -> str:

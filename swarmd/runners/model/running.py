@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from swarmd.core.tools import TOOLS
+from swarmd.runners.masking import SHORTEST, mask_value
 from swarmd.runners.model import compaction
 from swarmd.runners.model.api import Api
 from swarmd.runners.model.asker import Asker
@@ -30,6 +31,18 @@ class Desk(DeskPort, Protocol):
         """Something for the transcript."""
 
 
+class _Masked:
+    """A desk that is told of no secret by events."""
+
+    def __init__(self, desk: Desk, secrets: Sequence[str]) -> None:
+        self.ask = desk.ask
+        self._event = desk.event
+        self._secrets = [secret for secret in secrets if len(secret) >= SHORTEST]
+
+    def event(self, kind: str, detail: Mapping[str, Any]) -> None:
+        self._event(kind, mask_value(detail, self._secrets))
+
+
 class Models(Protocol):
     """The models' APIs, as the sessions of a worker share them."""
 
@@ -42,6 +55,7 @@ class Models(Protocol):
 
 async def run_session(job: Job, desk: Desk, models: Models) -> Done:
     """Run it to its end, or to its deadline. Cancelling it ends whatever it does."""
+    desk = _Masked(desk, job.programs.secrets)
     spent = Spent(price=price)
     begun = asyncio.get_running_loop().time()
     finish = Finish(outcome="timed_out", reason=f"timed out after {job.timeout_seconds:g} seconds")

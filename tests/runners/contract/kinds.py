@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from swarmd.core.wire import Result
-from swarmd.runners import registry
+from swarmd.runners import anthropic, registry
 from tests import clients
 from tests.model_server import answers
 from tests.model_server.answers import Answer
@@ -39,6 +39,10 @@ class Kind:
     endings: frozenset[str]
     start_seconds: float = 0.3
     """How long it takes until the script begins, at most."""
+    tool: str = "mcp__swarmd__{}"
+    """What the model calls an act."""
+    keeps: tuple[str, ...] = ("memory", "output.log")
+    """What is in the session's folder after it."""
 
 
 async def run(machine: Machine, kind: str, options: dict[str, Any], request: dict[str, Any]) -> Result:
@@ -104,6 +108,35 @@ def _codex_answer(step: Step) -> Answer:
     return _answer(step)
 
 
+async def model(machine: Machine, steps: Sequence[Step], **request: Any) -> Result:
+    """A session with the Messages API, in a worker of its own."""
+    script = [_model_answer(step) for step in steps]
+    script += script[-1:] * 6  # it asks again where that may help
+    options = {"model": "claude-opus-4-8", "credential": "env:KEY", "tools": ["acts", "memory", "bash"]}
+    with ModelServer(turns(*script)) as server:
+        checked = anthropic.Options.model_validate({**options, "base_url": server.url}).model_dump(
+            mode="json"
+        )
+        runner = anthropic.Anthropic(machine.host)
+        try:
+            return await runner.run(machine.request(options=checked, **request), machine.desk)
+        finally:
+            await runner.close()
+
+
+def _model_answer(step: Step) -> Answer:
+    match step:
+        case {"act": name, **args}:
+            return answers.tools(answers.call(name, args))
+        case {"shell": command}:
+            return answers.tools(answers.call("bash", command=command))
+        case {"say": words}:
+            return answers.tools(answers.call("ctx_list"), text=words)  # an answer without calls is the end
+        case {"end": "overloaded"}:
+            return answers.error(503, "busy", should_retry=False)
+    return _answer(step)
+
+
 def _answer(step: Step) -> Answer:
     """What a model says at an end, or in the place of one."""
     match step:
@@ -125,6 +158,10 @@ def _answer(step: Step) -> Answer:
 COMMAND = Kind(name="command", kind="command", play=stand_in("command"), endings=frozenset({"overloaded"}))
 CLAUDE_ENDINGS = frozenset({"refusal", "truncated", "overloaded", "auth"})
 CODEX_ENDINGS = frozenset({"truncated", "overloaded", "auth"})
+MODEL = Kind(
+    name="anthropic", kind="anthropic", play=model, endings=CLAUDE_ENDINGS, start_seconds=5.0, tool="{}",
+    keeps=("memory",),
+)  # fmt: skip
 STAND_INS = [
     COMMAND,
     Kind(
