@@ -175,6 +175,9 @@ class Daemon:
         await self.damage.stop()
         await self.operators.close()
         await self.host.mcp.close()
+        for runner in self._runners.values():
+            if isinstance(runner, registry.Closing):
+                await runner.close()
         self.executor.shutdown(wait=False, cancel_futures=True)
         with suppress(TimeoutError):
             # Whoever is still at the store gets its answer from it before it closes.
