@@ -22,8 +22,8 @@ from tests.store.memory_place import PatientDisk
 
 PATIENCE = 60.0
 STORIES: dict[str, type[Story]] = {
-    **dict.fromkeys(VARIANTS, FolderStory),
     **dict.fromkeys(SESSIONS, SessionStory),
+    **dict.fromkeys(VARIANTS, FolderStory),
 }
 """Who tells each variant."""
 
