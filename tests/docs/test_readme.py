@@ -28,6 +28,8 @@ from swarmd.core.sessions import OUTCOMES
 from swarmd.core.slots import Decision
 from swarmd.errors import KINDS
 from tests.docs import reference
+from tests.model_server import answers as say
+from tests.model_server.server import ModelServer
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -216,8 +218,27 @@ def test_every_toml_example_passes_check(number, tmp_path):
         script.chmod(0o755)
     if not is_agent:
         (tmp_path / "swarmd.toml").write_text(text)
-    ran = program("--agents", "agents.d", "check", cwd=tmp_path)
+    ran = program("--agents", "agents.d", "check", cwd=tmp_path, ANTHROPIC_API_KEY="sk-of-the-test")
     assert (ran.returncode, ran.stdout) == (0, "1 file, no problems\n"), ran.stdout + ran.stderr
+
+
+def test_the_example_agent_becomes_a_model_as_it_is_said(tmp_path):
+    assert program("init", ".", cwd=tmp_path).returncode == 0
+    (text,) = [block for block in blocks(README, "toml") if '"anthropic"' in block]
+    file = tmp_path / "agents.d" / "host.toml"
+    asked = [
+        say.tools(say.call("agent_list"), say.call("handoff_send", to="disk", text="look closer")),
+        "done",
+    ]
+    with ModelServer(asked) as server:
+        file.write_text(f'{text}base_url = "{server.url}"\n')
+        ran = program("run", "host", cwd=tmp_path, ANTHROPIC_API_KEY="sk-of-the-test")
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert server.complaints == []
+    assert "committed" in ran.stderr
+    told = program("session", "log", "host", cwd=tmp_path).stdout
+    assert "handoff_send" in told
+    assert "done" in told
 
 
 def test_the_program_that_the_first_example_names_is_the_one_that_is_shown():
