@@ -1,7 +1,7 @@
 """The rows as they were when a session started: core.world.World over history, for `run --from-session`.
 
-What the session was shown is exactly as it was shown; all else is what history dates before its start. Two things keep no history and
-are as they are now: the priority and due time of handoffs that were not shown, and blobs.
+What the session was shown is exactly as it was shown; all else is what history dates before its start. Two things
+keep no history and are as they are now: the priority and due time of handoffs that were not shown, and blobs.
 """
 
 from __future__ import annotations

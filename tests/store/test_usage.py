@@ -88,6 +88,17 @@ def test_a_window_and_agents_narrow_it(used):
     assert sums(used, None, ["art"])[0]["usd"] is None
 
 
+@pytest.mark.parametrize("by", ["agent", "model", "day", None])
+def test_sums_read_an_index_alone(swarm, by):
+    asked = []
+    swarm.reader.set_trace_callback(asked.append)
+    using.sums(swarm.reader, Window(since="2026-11-30T00:00:00.000000Z"), by)
+    swarm.reader.set_trace_callback(None)
+    (sql,) = [line for line in asked if line.startswith("SELECT")]
+    plan = [row["detail"] for row in swarm.rows(f"EXPLAIN QUERY PLAN {sql}")]
+    assert any("USING COVERING INDEX sessions_ended (ended>?)" in step for step in plan), plan
+
+
 def test_renaming_takes_along_and_forgetting_takes_away_how_prompts_were_counted(swarm):
     from swarmd.store import moving
 
