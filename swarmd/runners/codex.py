@@ -37,8 +37,8 @@ UNREAD = {
     "AGENTS.md": 'instructions = ["AGENTS.md"] gives it to the agent',
     ".codex": "neither its settings and hooks nor its skills; what the agent may is said by its own file",
 }
-OFF = ("apps", "goals", "hooks", "plugins", "tool_suggest")
-"""Features that would bring in what the agent's file does not name."""
+OFF = ("apps", "goals", "hooks", "plugins", "tool_suggest", "unbounded_connection_retries")
+"""Features that would bring in what the agent's file does not name, or go on for ever where nobody answers."""
 
 
 class Options(ClientOptions):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from swarmd.core.wire import Outcome, Usage
-from swarmd.runners.reading import Final, Reading, Say, number, rows, table, text
+from swarmd.runners.reading import NO_ACTS, Final, Reading, Say, number, rows, table, text
 
 CUT = re.compile(r"max_output_tokens|context window|context_length", re.IGNORECASE)
 REFUSED = re.compile(r"content_filter|content policy|usage policy|cyber_policy", re.IGNORECASE)
@@ -49,6 +49,11 @@ class CodexReading(Reading):
                 outcome, reason = _trouble(text(table(said.get("error")).get("message")))
                 self.final = Final(outcome=outcome, reason=reason, text=self.text, usage=self.usage)
         return True
+
+    def untold(self, errors: bytes) -> str:
+        """It does not start without the servers that it requires, and says so in words only."""
+        missing = b"required MCP servers failed to initialize" in errors
+        return f"{NO_ACTS}: its MCP server could not be reached" if missing else ""
 
     def _call(self, item: Mapping[str, Any]) -> None:
         given: dict[str, Any]

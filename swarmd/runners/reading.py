@@ -58,6 +58,10 @@ class Reading(ABC):
     def take(self, said: Mapping[str, Any]) -> bool:
         """The next event; whether it belongs in the log."""
 
+    def untold(self, errors: bytes) -> str:
+        """Why there was no final event, where what stands on standard error tells."""
+        return ""
+
     def feed(self, chunk: bytes) -> bytes:
         """The next bytes of standard output; what of them belongs in the log."""
         self._bytes += len(chunk)
@@ -120,8 +124,10 @@ def judged(reading: Reading, ended: Ended, start: Start, timeout_seconds: float)
         return said, status
     if what == "success":
         return _as(said, "failed", _silent(ended)), status
-    # Exit status 75 means nothing here: no client knows of it.
-    return _as(said, "failed" if what == "unavailable" else what, reason), status
+    if what in ("failed", "unavailable"):  # exit status 75 means nothing here: no client knows of it
+        why = reading.untold(ended.stderr.head + ended.stderr.tail)
+        return _as(said, "failed", why or reason), status
+    return _as(said, what, reason), status
 
 
 def _priced(said: Final) -> Final:

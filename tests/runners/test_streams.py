@@ -153,9 +153,13 @@ def test_what_ended_a_session_from_outside_is_told_where_no_final_event_came():
     assert end(reading, timed_out=True)[0].outcome == "success"  # it had done its work
     reading.final = None
     assert end(reading, timed_out=True)[0].outcome == "timed_out"
-    last = Captured(head=b"Error: required MCP servers failed to initialize: swarmd\n")
-    final = end(reading, exit=1, stderr=last)[0]
-    assert final.reason == "exit status 1: Error: required MCP servers failed to initialize: swarmd"
+    final = end(reading, exit=1, stderr=Captured(head=b"Error: no such option\n"))[0]
+    assert final.reason == "exit status 1: Error: no such option"
+    codex, _, _ = read("codex_success")
+    codex.final = None
+    last = Captured(head=b"Error: required MCP servers failed to initialize: swarmd: handshaking ...\n")
+    final = end(codex, exit=1, stderr=last)[0]
+    assert final.reason == "the session's acts were not reachable: its MCP server could not be reached"
 
 
 def test_a_limit_is_reached_by_the_last_answer_too():
