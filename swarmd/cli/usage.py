@@ -73,4 +73,5 @@ def in_words(row: Mapping[str, Any]) -> str:
         f"{amount(row, field)} {words}"
         for field, words in (("tokens_in", "tokens in"), ("tokens_out", "out"))
     ]
-    return f"{row['sessions']:,} sessions, {', '.join(known)}, cost {cost(row)}"
+    sessions = "1 session" if row["sessions"] == 1 else f"{row['sessions']:,} sessions"
+    return f"{sessions}, {', '.join(known)}, cost {cost(row)}"
