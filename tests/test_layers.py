@@ -28,7 +28,7 @@ PLANTED = [
     ("config/problems.py", "import sqlite3", "SQL stands only in the store"),
     ("config/problems.py", "from apscheduler.triggers.base import BaseTrigger", "One file knows APScheduler"),
     ("config/problems.py", "import watchdog.events", "One file knows watchdog"),
-    ("config/problems.py", "import anthropic", "Only runners know a model's API"),
+    ("config/problems.py", "import anthropic", "One file knows the SDK of the model's API"),
     ("session/flow.py", "import mcp", "Only runners know the SDK of MCP"),
     ("runners/mcp_door.py", "import uvicorn", "One file knows the HTTP server"),
 ]

@@ -153,7 +153,8 @@ def _says_nothing(kind: str, detail: Any) -> bool:
 
 
 def _opened(path: Path) -> int:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Not the folders around it: a state that was taken away while the session ran is not made again.
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 

@@ -72,13 +72,15 @@ async def run_session(job: Job, desk: Desk, models: Models) -> Done:
 async def _run(job: Job, desk: Desk, models: Models, spent: Spent, begun: float) -> Finish:
     now = asyncio.get_running_loop().time
     options, deadline = job.options, begun + job.timeout_seconds
-    desk.event("started", {"runner": "anthropic", "model": options["model"]})
     api, breaker = models.of(job.key, options.get("base_url"))
     async with contextlib.AsyncExitStack() as stack:
         try:
             tools = Toolbox(await _kits(job, desk, stack))
         except Unusable as unusable:
             return Finish(outcome="failed", reason=str(unusable))
+        # The definitions are counted with the prompt: the provider's figure for it has them in it.
+        told = {"runner": "anthropic", "model": options["model"], "tools": tools.definitions}
+        desk.event("started", told)
         asker = Asker(
             api, breaker, models=[options["model"], *(options.get("fallback_models") or ())], deadline=deadline,
             event=desk.event, now=now,
