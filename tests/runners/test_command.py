@@ -225,7 +225,7 @@ async def test_secrets_are_masked_in_what_is_kept(machine):
 
 async def test_cancelling_ends_it_and_hands_over_what_there_was(machine):
     session = asyncio.ensure_future(
-        machine.run("sh", "-c", "echo begun; echo kept >>$SWARMD_MEMORY/MEMORY.md; sleep 60")
+        machine.run("sh", "-c", "echo kept >>$SWARMD_MEMORY/MEMORY.md; echo begun; sleep 60")
     )
     log = machine.state / "sessions/1/output.log"
     await until(lambda: log.exists() and log.read_text())
