@@ -33,7 +33,17 @@ SESSION = {
 }  # fmt: skip
 SHOWN = {
     **SESSION,
-    "usage": [{"model": "m", "tokens_in": 5, "tokens_out": 1, "cache_read": 0, "cache_write": 0, "usd": 0.1, "priced_by": "list"}],
+    "usage": [
+        {
+            "model": "m",
+            "tokens_in": 5,
+            "tokens_out": 1,
+            "cache_read": 0,
+            "cache_write": 0,
+            "usd": 0.1,
+            "priced_by": "list",
+        }
+    ],
 }
 SLOT = {"agent": "studio", "slot": AT, "last": AT, "count": 1, "decision": "skipped", "reason": "session 6 runs",
         "session": None, "at": AT}  # fmt: skip

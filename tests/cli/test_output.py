@@ -316,7 +316,15 @@ def test_a_deep_tree_is_drawn(swarmd):
 
 def test_a_log_is_followed_until_its_session_has_ended(swarmd):
     logs = [
-        {"session": 7, "output": text, "output_next": place, "events": [], "events_next": 9, "events_more": False, "done": done}
+        {
+            "session": 7,
+            "output": text,
+            "output_next": place,
+            "events": [],
+            "events_next": 9,
+            "events_more": False,
+            "done": done,
+        }
         for text, place, done in (("one\n", 4, False), ("two\n", 8, False), ("end", 11, True))
     ]
     ran = swarmd("session", "log", "studio", "-f", session_log=logs)
