@@ -22,7 +22,8 @@ SMALL_BODY_BYTES = 64 * 1024
 DRAINED_BYTES = 32 * 1024 * 1024
 """How much of a body that is too large is read and thrown away, so that its sender reads the answer."""
 BODY_SECONDS = 30.0
-STRANGERS = 256
+STRANGERS = 1024
+"""Connections that have shown no token yet, at most; the oldest goes first. A burst of sessions must fit in."""
 STRANGER_SECONDS = 10.0
 CONNECTION = "connection"
 VISITOR = "visitor"

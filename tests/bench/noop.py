@@ -17,6 +17,7 @@ from swarmd.runners.host import Host
 
 kind = "noop"
 measures: frozenset[str] = frozenset()
+capabilities: frozenset[str] = frozenset()
 
 
 class Options(BaseModel):
