@@ -18,10 +18,9 @@ from typing import Any
 from swarmd.core.wire import Reply
 from swarmd.runners import landlock
 from swarmd.runners.frames import FRAME_BYTES, Broken, Frames
-from swarmd.runners.model.api import Api
-from swarmd.runners.model.breaker import Breaker
 from swarmd.runners.model.job import Done, Job
-from swarmd.runners.model.running import Models, run_session
+from swarmd.runners.model.running import run_session
+from swarmd.runners.model.shared import SharedModels
 
 PR_SET_PDEATHSIG = 1
 MEMORY_BYTES = 8 * 1024**3
@@ -53,7 +52,7 @@ class Worker:
         self._frames = frames
         self._sessions: dict[int, asyncio.Task[None]] = {}
         self._desks: dict[int, _Desk] = {}
-        self._models = _SharedModels()
+        self._models = SharedModels()
 
     async def serve(self) -> None:
         """Until the daemon closes the channel."""
@@ -137,30 +136,3 @@ class _Desk:
 
     def _send(self, what: str, **fields: Any) -> None:
         self._frames.send({"is": what, "session": self._session, **fields})
-
-
-class _SharedModels(Models):
-    """What sessions with the same credential at the same address share: connections, the breaker, what is known."""
-
-    def __init__(self) -> None:
-        self._apis: dict[tuple[str, str | None], tuple[Api, Breaker]] = {}
-        self._windows: dict[tuple[str, str | None, str], tuple[int | None, int | None]] = {}
-
-    def of(self, key: str, base_url: str | None) -> tuple[Api, Breaker]:
-        known = self._apis.get((key, base_url))
-        if known is None:
-            now = asyncio.get_running_loop().time
-            known = self._apis[key, base_url] = Api(key=key, base_url=base_url), Breaker(now)
-        return known
-
-    async def window(self, key: str, base_url: str | None, model: str) -> tuple[int | None, int | None]:
-        place = key, base_url, model
-        if place not in self._windows:
-            api, _ = self.of(key, base_url)
-            self._windows[place] = await api.window(model)
-        return self._windows[place]
-
-    async def close(self) -> None:
-        """Give the connections back."""
-        for api, _ in self._apis.values():
-            await api.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +9,9 @@ from typing import Any
 
 from swarmd.core.wire import Reply
 from swarmd.runners.anthropic import Options
-from swarmd.runners.model.api import Api
-from swarmd.runners.model.breaker import Breaker
 from swarmd.runners.model.job import Done, Job, ProgramsJob
 from swarmd.runners.model.running import run_session
+from swarmd.runners.model.shared import SharedModels
 from swarmd.runners.sandbox import Policy
 
 SYSTEM = "You are studio.\n\nrules"
@@ -54,27 +52,6 @@ class SmallDesk:
         return [event for event in self.events if event["kind"] == kind]
 
 
-class Shared:
-    """What sessions of one worker share."""
-
-    def __init__(self, *, stall_seconds: float = 30.0) -> None:
-        self._stall_seconds = stall_seconds
-        self._known: dict[tuple[str, str | None], tuple[Api, Breaker]] = {}
-
-    def of(self, key: str, base_url: str | None) -> tuple[Api, Breaker]:
-        if (key, base_url) not in self._known:
-            api = Api(key=key, base_url=base_url, stall_seconds=self._stall_seconds)
-            self._known[key, base_url] = api, Breaker(asyncio.get_running_loop().time)
-        return self._known[key, base_url]
-
-    async def window(self, key: str, base_url: str | None, model: str) -> tuple[int | None, int | None]:
-        return await self.of(key, base_url)[0].window(model)
-
-    async def close(self) -> None:
-        for api, _ in self._known.values():
-            await api.close()
-
-
 def job(server, *, seconds: float = 30.0, tokens: int | None = None, workdir: str = "/tmp", session: int = 1,
         user: str = USER, ends=ENDS, key: str = "sk-test", **options) -> Job:  # fmt: skip
     chosen = {"model": "claude-sonnet-5-5", "base_url": server.url, **options}
@@ -90,9 +67,11 @@ def job(server, *, seconds: float = 30.0, tokens: int | None = None, workdir: st
     )  # fmt: skip
 
 
-async def converse(server, desk: SmallDesk | None = None, *, shared: Shared | None = None, **how) -> Done:
+async def converse(
+    server, desk: SmallDesk | None = None, *, shared: SharedModels | None = None, **how
+) -> Done:
     """One session to its end."""
-    mine = shared or Shared()
+    mine = shared or SharedModels()
     try:
         return await run_session(job(server, **how), desk or SmallDesk(), mine)
     finally:

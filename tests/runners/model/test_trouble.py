@@ -7,11 +7,12 @@ import time
 
 import pytest
 
+from swarmd.runners.model.shared import SharedModels
 from tests.model_server import answers as say
 from tests.model_server.answers import Gate
 from tests.model_server.checks import Model
 from tests.model_server.server import ModelServer
-from tests.runners.model.talking import Shared, SmallDesk, converse
+from tests.runners.model.talking import SmallDesk, converse
 
 AGAIN = [
     ("overloaded at once", say.text("no").failing()),
@@ -101,7 +102,7 @@ async def test_a_hanging_server_ends_with_the_sessions_time(desk):
 
 @pytest.mark.parametrize("fault", [say.text("x").pinging(), say.text("x").pinging(deltas=2)])
 async def test_pings_are_no_progress(fault, desk, soon):
-    shared = Shared(stall_seconds=0.3)
+    shared = SharedModels(stall_seconds=0.3)
     with ModelServer([fault, "there"]) as server:
         done = await converse(server, desk, shared=shared)
         await shared.close()
@@ -110,7 +111,7 @@ async def test_pings_are_no_progress(fault, desk, soon):
 
 
 async def test_a_slow_stream_that_goes_on_is_not_cut(desk):
-    shared = Shared(stall_seconds=0.5)
+    shared = SharedModels(stall_seconds=0.5)
     with ModelServer([say.text("a b c d e f g h").split(8).slow(between=0.1)]) as server:
         done = await converse(server, desk, shared=shared)
         await shared.close()
@@ -145,7 +146,7 @@ async def test_a_model_that_there_is_not_gives_way_to_the_next(desk):
 
 
 async def test_a_hundred_agents_do_not_all_probe_the_same_wall(soon):
-    shared, gate = Shared(), Gate()
+    shared, gate = SharedModels(), Gate()
     with ModelServer([say.error(401).behind(gate)] + [say.error(401)] * 200) as server:
         first = asyncio.ensure_future(converse(server, shared=shared))
         await asyncio.to_thread(server.wait, 1)
@@ -159,7 +160,7 @@ async def test_a_hundred_agents_do_not_all_probe_the_same_wall(soon):
 
 
 async def test_while_the_api_asks_to_wait_one_tries_and_the_others_follow():
-    shared, desks = Shared(), [SmallDesk() for _ in range(20)]
+    shared, desks = SharedModels(), [SmallDesk() for _ in range(20)]
     with ModelServer([say.error(429, retry_after=0.3)] + ["ok"] * 40) as server:
         first = asyncio.ensure_future(converse(server, desks[0], shared=shared))
         await asyncio.to_thread(server.wait, 1)
@@ -174,7 +175,7 @@ async def test_while_the_api_asks_to_wait_one_tries_and_the_others_follow():
 
 
 async def test_another_key_has_another_wall(desk):
-    shared = Shared()
+    shared = SharedModels()
     with ModelServer(key="sk-right") as server:
         assert (await converse(server, desk, shared=shared, key="sk-wrong")).outcome == "failed"
         assert (await converse(server, desk, shared=shared, key="sk-right")).outcome == "success"

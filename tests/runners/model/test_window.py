@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from swarmd.runners.model.shared import SharedModels
+from swarmd.runners.model.trouble import Trouble
 from tests.model_server import answers as say
 from tests.model_server.checks import Model
 from tests.model_server.server import ModelServer
@@ -150,3 +154,19 @@ async def test_a_window_that_the_api_does_not_tell_is_a_warning_and_no_more(desk
     with ModelServer(paths={"/v1/models/claude-sonnet-5-5": say.error(404)}) as server:
         assert (await converse(server, desk)).outcome == "success"
     assert "the window of claude-sonnet-5-5 is not known" in desk.of("warning")[0]["text"]
+
+
+async def test_all_sessions_of_a_worker_ask_for_the_window_once_also_where_it_is_not_told():
+    models = SharedModels()
+    with ModelServer(paths={"/v1/models/gone": say.error(500)}) as server:
+        asked = [
+            models.window("sk", server.url, name) for name in ("claude-sonnet-5-5", "gone") for _ in range(20)
+        ]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        with pytest.raises(Trouble):
+            await models.window("sk", server.url, "gone")
+        paths = [request.path for request in server.requests]
+        await models.close()
+    assert found[:20] == [(200_000, 64_000)] * 20
+    assert all(isinstance(one, Trouble) for one in found[20:])
+    assert sorted(paths) == ["/v1/models/claude-sonnet-5-5", "/v1/models/gone"]
