@@ -13,6 +13,8 @@ from typing import Any
 from swarmd.core.wire import Usage
 
 JSON = dict[str, Any]
+MOST_TOKENS = 10**12
+"""A larger figure is none; sums of such still fit where they are stored."""
 
 
 class Incomplete(Exception):
@@ -75,7 +77,7 @@ class Assembly:
         """The next event; one of a type that is not known says nothing."""
         match event.get("type"):
             case "message_start":
-                message = event.get("message") or {}
+                message = _object(event.get("message"))
                 self._begun = True
                 self._model = str(message.get("model") or "")
                 self._add_usage(message.get("usage"))
@@ -86,9 +88,9 @@ class Assembly:
             case "content_block_stop":
                 self._closed.add(_index(event))
             case "message_delta":
-                delta = event.get("delta") or {}
+                delta = _object(event.get("delta"))
                 self._stop = delta.get("stop_reason") or self._stop
-                self._details = delta.get("stop_details") or self._details
+                self._details = _object(delta.get("stop_details")) or self._details
                 self._add_usage(event.get("usage"))
             case "message_stop":
                 self._ended = True
@@ -116,10 +118,10 @@ class Assembly:
 
     def _start(self, event: Mapping[str, Any]) -> None:
         index = _index(event)
-        self._blocks[index] = dict(event.get("content_block") or {})
+        self._blocks[index] = _object(event.get("content_block"))
 
     def _extend(self, event: Mapping[str, Any]) -> None:
-        index, delta = _index(event), event.get("delta") or {}
+        index, delta = _index(event), _object(event.get("delta"))
         block = self._blocks.get(index)
         if block is None:
             raise Incomplete("the answer is out of order: a piece of a block came before its beginning")
@@ -133,7 +135,8 @@ class Assembly:
             case "signature_delta":
                 block["signature"] = delta.get("signature", "")
             case "citations_delta":
-                block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+                known = block.get("citations")
+                block["citations"] = [*(known if isinstance(known, list) else ()), delta.get("citation")]
             case _:
                 pass
 
@@ -164,6 +167,10 @@ class Assembly:
             self._usage |= {name: value for name, value in usage.items() if value is not None}
 
 
+def _object(value: Any) -> JSON:
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
 def _index(event: Mapping[str, Any]) -> int:
     index = event.get("index")
     if not isinstance(index, int):
@@ -174,7 +181,9 @@ def _index(event: Mapping[str, Any]) -> int:
 def _usage(raw: JSON) -> Usage:
     def number(name: str) -> int | None:
         value = raw.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_TOKENS:
+            return None
+        return value
 
     return Usage(
         tokens_in=number("input_tokens"),
