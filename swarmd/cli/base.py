@@ -28,7 +28,11 @@ _TAKE_A_VALUE = (*(f"--{name}" for name in _PLACES), "--as", "--as-node")
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Write a global option down where it was given; the one nearest to the command's end wins."""
+    """Write a global option down where it was given; the one nearest to the command's end wins. Raises BadInput for an
+    empty agent: a variable that is not set must not make an operator of whoever meant to act as an agent.
+    """
+    if param.name == "as_agent" and value == "":
+        raise BadInput("--as is empty: name the agent whose authority is meant")
     if value not in (None, False) and param.name is not None:
         setattr(ctx.ensure_object(Invocation).options, param.name, value)
 

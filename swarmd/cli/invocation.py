@@ -45,12 +45,17 @@ class Invocation:
 
     def call(self, name: str, /, **args: Any) -> Any:
         """The document that the call gives; an argument of None is left out."""
-        if self._client is None:
-            self._client = self.connect(self.options, self.environ)
+        self.must_speak()
+        assert self._client is not None
         document = self._client.call(name, {key: value for key, value in args.items() if value is not None})
         reads = name in client.READS or name == "draft_show" or args.get("mode") == "dry_run"
         self.has_acted = self.has_acted or not reads
         return document
+
+    def must_speak(self) -> None:
+        """Raises what a call would where nobody could be asked in this environment."""
+        if self._client is None:
+            self._client = self.connect(self.options, self.environ)
 
     def show(self, document: Any, printer: Callable[[Any], object]) -> None:
         """Print the document: as it came with --json, else for a reader."""

@@ -45,7 +45,11 @@ def _print_resume(document: Mapping[str, Any]) -> None:
     held = (
         f"; it stays paused by the pause at {output.shown('', above)}" if document["paused"] and above else ""
     )
-    output.line(f"the pause at {output.shown('', document['agent'])} is lifted{held}")
+    agent = output.shown("", document["agent"])
+    if document.get("lifted", True):
+        output.line(f"the pause at {agent} is lifted{held}")
+    else:
+        output.line(f"no pause was set at {agent}{held}")
 
 
 def _whom(document: Mapping[str, Any]) -> str:

@@ -254,10 +254,15 @@ def split_agent(
     if len(words) < len(names) - optional:
         usage(f"missing argument {names[len(words)]}")
     if len(words) > len(names):
+        if invocation.in_session:
+            invocation.must_speak()  # first of all: whoever is no session's program is not told how one would write it
         hint = "; inside a session AGENT is left out (--agent names another)" if invocation.in_session else ""
-        usage(
-            f"unexpected argument {words[len(names)]!r}: {' '.join(names)} is expected, a text in quotes{hint}"
+        expected = (
+            f"{' '.join(names)} is expected, a text in quotes"
+            if names
+            else "nothing is expected after the command"
         )
+        usage(f"unexpected argument {words[len(names)]!r}: {expected}{hint}")
     if own:
         return agent, list(words)
     return AGENT.convert(words[0], None, click.get_current_context()), list(words[1:])

@@ -8,7 +8,7 @@ round makes something fall for good, it ends.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swarmd.config.problems import Complaint, did_you_mean
@@ -67,11 +67,10 @@ class _Work:
         """Let fall the members of a cycle that ask for a place other than the one they had."""
         parents = {name: (self.place(name) or (None, None))[0] for name in self.chosen}
         fell = False
-        for cycle in _cycles(parents):
-            for number, name in enumerate(cycle):
+        for cycle in cycles(parents):
+            for name in cycle:
                 if self.moves(name, parents[name]):
-                    path = _shortened([*cycle[number:], *cycle[:number], name])
-                    self.fall(name, Complaint(path=_PARENT, text=f"closes a cycle: {' -> '.join(path)}"))
+                    self.fall(name, cycle_complaint(cycle, name))
                     fell = True
         return fell
 
@@ -137,7 +136,14 @@ class _Work:
         return None if wanted in self.files else did_you_mean(wanted, self.files | self.chosen.keys())
 
 
-def _cycles(parents: Mapping[str, str | None]) -> list[list[str]]:
+def cycle_complaint(cycle: Sequence[str], name: str) -> Complaint:
+    """What is said to a file whose agent takes part in a cycle, each name from child to parent."""
+    number = cycle.index(name)
+    path = _shortened([*cycle[number:], *cycle[:number], name])
+    return Complaint(path=_PARENT, text=f"closes a cycle: {' -> '.join(path)}")
+
+
+def cycles(parents: Mapping[str, str | None]) -> list[list[str]]:
     """All cycles, each from child to parent. Every name is walked over once, so a thousand of them are no matter."""
     found: list[list[str]] = []
     walked: set[str] = set()

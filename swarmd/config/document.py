@@ -13,6 +13,8 @@ from swarmd.config.files import FileRead
 from swarmd.config.locate import Lines, locate
 from swarmd.config.problems import Complaint, Path, Problem, at, field_name
 
+DEPTH = 32
+"""No field of ours is half as deep; who walks over a document may recurse."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _AT = re.compile(r" \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
 _DECLARED_TWICE = re.compile(r"Cannot declare \((?P<names>.*)\) twice")
@@ -73,11 +75,15 @@ def read_document(file: str, data: bytes) -> Document:
     if isinstance(text, Undecodable):
         return Document(file=file, problem=Problem(file=file, line=text.line, text=text.reason))
     try:
-        return Document(file=file, text=text, data=tomllib.loads(text))
+        values = tomllib.loads(text)
+        # Dotted names nest without brackets, of which the parser takes only so many.
+        if not _is_deep(values):
+            return Document(file=file, text=text, data=values)
     except RecursionError:
-        problem = Problem(file=file, text="not valid TOML: tables or lists are nested too deeply")
+        pass
     except ValueError as error:  # not only TOMLDecodeError: a number of more than 4,300 digits is a plain one
-        problem = _syntax_problem(file, text, error)
+        return Document(file=file, text=text, problem=_syntax_problem(file, text, error))
+    problem = Problem(file=file, text=f"tables or lists are nested too deeply: {DEPTH} levels are the most")
     return Document(file=file, text=text, problem=problem)
 
 
@@ -109,6 +115,19 @@ def text_of(read: FileRead) -> str | Undecodable:
     if read.data is None:
         return Undecodable(reason=read.problem or "cannot be read")
     return decode(read.data)
+
+
+def _is_deep(data: object) -> bool:
+    """Whether anything stands deeper than DEPTH; level by level, since a document may be as deep as it is long."""
+    level = [data]
+    for _ in range(DEPTH + 1):
+        inner: list[object] = []
+        for value in level:
+            inner += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if not inner:
+            return False
+        level = inner
+    return True
 
 
 def _syntax_problem(file: str, text: str, error: ValueError) -> Problem:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from swarmd.config.check import Checked, located
 from swarmd.config.kinds import Kinds
@@ -67,6 +68,7 @@ def _of_runner(agent: Agent, environ: Mapping[str, str], kinds: Kinds) -> Iterat
         problem = _program_problem(command[0], agent.folder, path) if command else None
         if problem is not None:
             yield _warning(place, problem, command[0])
+    yield from _of_arguments(agent, options)
     workdir = options.get("workdir")
     if workdir is not None and not os.path.isdir(os.path.join(agent.folder, workdir)):
         yield _warning(("runner", "workdir"), _no_folder(os.path.join(agent.folder, workdir)), workdir)
@@ -79,6 +81,22 @@ def _of_runner(agent: Agent, environ: Mapping[str, str], kinds: Kinds) -> Iterat
     if known is not None and known.lacks is not None and options:
         for place, text in known.lacks(options, agent.folder, environ):
             yield Complaint(path=("runner", *place), text=text, severity="warning")
+
+
+def _of_arguments(agent: Agent, options: Mapping[str, Any]) -> Iterator[Complaint]:
+    """A script that is named as an argument and stands beside the agent file, where only programs are looked for."""
+    workdir = options.get("workdir")
+    for index, argument in enumerate((options.get("command") or ())[1:], 1):
+        beside = os.path.join(agent.folder, argument)
+        is_script = (
+            not argument.startswith(("-", "/")) and argument not in ("", ".", "..") and os.path.isfile(beside)
+        )
+        if is_script and not (workdir and os.path.exists(os.path.join(agent.folder, workdir, argument))):
+            text = (
+                f"{argument} is beside the agent file, and the program is not started there: write the whole path, "
+                f"or make it the program itself, './{argument}'"
+            )
+            yield _warning(("runner", "command", index), text, argument)
 
 
 def _program_problem(name: str, folder: str, path: str) -> str | None:

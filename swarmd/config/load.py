@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from swarmd.config.arrange import Arrangement, arrange
+from swarmd.config.arrange import Arrangement, arrange, cycle_complaint, cycles
 from swarmd.config.check import Checked, FileCheck
 from swarmd.config.problems import Complaint, Problem, did_you_mean
 from swarmd.core.agent import Agent
@@ -147,14 +147,28 @@ def _problems(checked: Checked, arrangement: Arrangement) -> tuple[Problem, ...]
     """All problems, file by file: those of the file by itself, then those of its place and of what it refers to."""
     found = list(checked.other_problems)
     known = frozenset({*checked.files, *arrangement.agents})
+    round_about = _cycles_of_bad_files(checked)
     for name, file in sorted(checked.files.items()):
         found += file.problems
-        complaint = arrangement.complaints.get(name)
+        complaint = round_about.get(name) or arrangement.complaints.get(name)
         if complaint is not None:
             found.append(file.located(complaint))
         found += _unknown_parent(file, known) if file.agent is None else []
         found += _unknown_reads(file, known)
     return tuple(found)
+
+
+def _cycles_of_bad_files(checked: Checked) -> dict[str, Complaint]:
+    """The cycles that files would close if they had no other errors: `arrange` sees good files only."""
+    parents = {
+        name: file.parent if file.parent in checked.files else None for name, file in checked.files.items()
+    }
+    return {
+        name: cycle_complaint(cycle, name)
+        for cycle in cycles(parents)
+        if any(checked.files[name].agent is None for name in cycle)
+        for name in cycle
+    }
 
 
 def _unknown_parent(file: FileCheck, known: frozenset[str]) -> list[Problem]:

@@ -101,7 +101,7 @@ def build(
         return _sends(values, actor, world, reserve)
     if name == "handoff_change":
         if "priority" not in values and "due" not in values:
-            raise BadInput("handoff_change: nothing to change: give a priority or a due time")
+            raise BadInput("nothing to change: give a priority or a due time")
         priority = cast(Priority | None, values.get("priority"))
         return [ChangeHandoff(id=values["id"], priority=priority, due=values.get("due"))]
     if name.startswith("handoff_"):

@@ -25,7 +25,7 @@ from swarmd.runners.memory_copy import read_memory
 from swarmd.runners.memory_desk import MemoryDesk
 from swarmd.runners.model.job import Done, Job, ProgramsJob, usage_of
 from swarmd.runners.outcomes import CANCELLED, RunCancelled
-from swarmd.runners.program import sentence
+from swarmd.runners.program import not_set_up
 from swarmd.runners.registry import Capability
 from swarmd.runners.workers import WorkerLost, Workers
 from swarmd.runners.workspace import Workspace, clear_but_memory, places, prepare
@@ -180,7 +180,7 @@ class Anthropic:
                 read_memory, where.memory, request.memory, request.read_only
             )
         except (SwarmdError, OSError) as error:
-            return Result(outcome="failed", reason=sentence(error))
+            return not_set_up(error)
         finally:
             await asyncio.to_thread(clear_but_memory, where)
         return Result(

@@ -6,6 +6,7 @@ What the program is, and what its output means, is told by an adapter; `command`
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -84,7 +85,7 @@ class ProgramRunner:
         try:
             result = await self._session(request, desk, where, steps)
         except (SwarmdError, OSError) as error:
-            result = Result(outcome="failed", reason=sentence(error))
+            result = not_set_up(error)
         finally:
             await steps.through(asyncio.to_thread(clear_but_memory, where))
         if steps.cancelled:
@@ -185,6 +186,16 @@ class Steps:
             except asyncio.CancelledError:
                 self.cancelled = True
         return task.result()
+
+
+SCARCE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+"""What the machine has too little of just now, through no fault of the agent's."""
+
+
+def not_set_up(error: SwarmdError | OSError) -> Result:
+    """The end of a session that could not be set up: `unavailable` where the machine lacks something for a while."""
+    scarce = isinstance(error, OSError) and error.errno in SCARCE
+    return Result(outcome="unavailable" if scarce else "failed", reason=sentence(error))
 
 
 def sentence(error: SwarmdError | OSError) -> str:

@@ -81,8 +81,12 @@ def _failures(view: View) -> Iterator[dict[str, Any]]:
 def _pauses(view: View) -> Iterator[dict[str, Any]]:
     for point, row in queries.pauses(view.connection).items():
         agent = None if point == "all" else point
-        yield _item(f"paused:{point}", "paused", agent, row["at"], f"{point} is paused by {row['by']}: {row['reason']}",
+        yield _item(f"paused:{point}", "paused", agent, row["at"], _paused(point, row),
                     f"swarmd resume {point}")  # fmt: skip
+
+
+def _paused(point: str, row: queries.Row) -> str:
+    return f"{point} is paused by {row['by']}: {row['reason'] or 'no reason given'}"
 
 
 def _handoffs(view: View) -> Iterator[dict[str, Any]]:

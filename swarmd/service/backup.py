@@ -19,7 +19,10 @@ def backup(places: Places, file: Path) -> dict[str, object]:
         raise BadInput(f"{file} exists already; a backup never overwrites: choose another name")
     if not file.parent.is_dir():
         raise BadInput(f"{file}: there is no folder {file.parent}")
-    connection = opening.connect_reading(places.state)
+    try:
+        connection = opening.connect_reading(places.state)
+    except PermissionError as error:
+        raise StoreUnusable(f"{error}: only the state's owner and root can make a backup") from None
     try:
         opening.keep_copy(connection, file)
     except OSError as error:

@@ -53,14 +53,17 @@ def resume(service: Service, caller: Operator, args: Args) -> JSON:
     """Lift the pause that was set at this very point; those set above it stay, and are named."""
     point = _point(service.view(caller), args)
 
-    def work(connection: Connection) -> None:
+    def work(connection: Connection) -> bool:
         now = service.now()
-        holding.resume(connection, point, now)
-        audit.write(connection, at=now, by=caller.by, act="resume", target=point)
+        was = point in queries.pauses(connection)
+        if was:
+            holding.resume(connection, point, now)
+            audit.write(connection, at=now, by=caller.by, act="resume", target=point)
+        return was
 
-    service.store.writer.do(work)
+    lifted = service.store.writer.do(work)
     service.control.wake()
-    return _pause_doc(service, point)
+    return {**_pause_doc(service, point), "lifted": lifted}
 
 
 def _point(view: View, args: Args) -> str:

@@ -10,6 +10,9 @@ from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.view import View
 from swarmd.store import queries, sessions
 
+DIGITS = 18
+"""More has no number that the store can hold."""
+
 
 def named(view: View, name: Any) -> queries.Row:
     """The session's row. Raises BadInput, NotFound, and Refused for a session of an agent the caller may not see."""
@@ -18,7 +21,9 @@ def named(view: View, name: Any) -> queries.Row:
     if not isinstance(name, str) or not name:
         raise BadInput("session is missing: give its number, AGENT (its last session) or AGENT@TIME")
     if name.isdigit() and name.isascii():
-        return _seen(view, int(name[:18]))
+        if len(name) > DIGITS:
+            raise NotFound(f"there is no session {name[:40]}")
+        return _seen(view, int(name))
     agent, mark, time = name.partition("@")
     view.must_see(agent)
     at = _moment(view, agent, time) if mark else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -17,11 +18,29 @@ BUSY_SECONDS = 30.0
 
 def open_reading(path: Path) -> sqlite3.Connection:
     """A connection that cannot write. Raises sqlite3.OperationalError where the file may not be read."""
-    connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro", uri=True, timeout=BUSY_SECONDS,
+    # Where nothing can be written, SQLite cannot make the files that it keeps beside a database, and need not: nobody
+    # else can write there either, and what was there at the last close is in the database.
+    still = "&immutable=1" if is_read_only(path) and not _has_log(path) else ""
+    connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro{still}", uri=True, timeout=BUSY_SECONDS,
                                  isolation_level=None, check_same_thread=False)  # fmt: skip
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA query_only = 1")
     return connection
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether the file system that holds this is mounted so that nobody can write."""
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def _has_log(path: Path) -> bool:
+    try:
+        return os.stat(f"{path}-wal").st_size > 0
+    except OSError:
+        return False
 
 
 class Readers:

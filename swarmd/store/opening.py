@@ -13,7 +13,7 @@ from pathlib import Path
 
 from swarmd.errors import Failed, NotFound, StoreUnusable
 from swarmd.store import meta, sums
-from swarmd.store.connections import open_reading, open_writing
+from swarmd.store.connections import is_read_only, open_reading, open_writing
 from swarmd.store.disk import user_name
 from swarmd.store.schema import MIGRATIONS, VERSION
 
@@ -214,6 +214,10 @@ def unusable(path: Path, error: sqlite3.Error | OSError) -> StoreUnusable:
         return StoreUnusable(f"{path} cannot be opened: the disk is full; free some space and try again")
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnusable(f"{path} is held by another program; close it and try again")
+    if is_read_only(path.parent):
+        return StoreUnusable(
+            f"{path} cannot be written: its file system is mounted read-only; remount it, or use another"
+        )
     return StoreUnusable(f"{path} cannot be opened: {error}; see swarmd doctor")
 
 

@@ -138,12 +138,12 @@ def draft_is_open(connection: sqlite3.Connection, id: int) -> bool:
 
 
 def close_draft(connection: sqlite3.Connection, id: int, how: str, *, strict: bool = True) -> None:
-    """Mark a draft as `applied` or `discarded`. Raises Refused when it is not open and that is not `strict`ly so
+    """Mark a draft as `applied` or `discarded`. Raises NotFound when it is not open and that is not `strict`ly so
     asked: an operator may have closed meanwhile what a session has taken up.
     """
     cursor = connection.execute("UPDATE sessions SET draft = ? WHERE id = ? AND draft = 'open'", (how, id))
     if cursor.rowcount != 1 and strict:
-        raise Refused(f"session {id} has no open draft")
+        raise NotFound(f"session {id} has no open draft")
 
 
 def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tuple[int, str | None]:

@@ -130,6 +130,20 @@ def test_bad_defaults_hide_nothing_else(agents, swarmd):
     ]
 
 
+def test_a_cycle_is_told_beside_the_other_errors_of_its_files(agents, swarmd):
+    (agents / "b.toml").write_text(GOOD + 'parent = "c"\nbogus = 1\n')
+    (agents / "c.toml").write_text(GOOD + 'parent = "b"\n')
+    lines = swarmd("check").text.splitlines()
+    assert [line.split(": ", 1)[1] for line in lines] == [
+        "bogus: unknown field", "parent: closes a cycle: b -> c -> b", "parent: closes a cycle: c -> b -> c",
+    ]  # fmt: skip
+
+
+def test_an_empty_as_is_nobody_and_not_the_operator(swarmd):
+    ran = swarmd("--as", "", "status")
+    assert (ran.status, ran.err) == (2, "swarmd: --as is empty: name the agent whose authority is meant\n")
+
+
 def test_check_tells_a_nul_character_once(agents, swarmd):
     text = GOOD.replace('"/bin/true"', '"/bin/true", "a\\u0000"').replace(" } ", "")
     (agents / "disk.toml").write_text(text)

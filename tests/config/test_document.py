@@ -34,7 +34,7 @@ def test_a_file_saved_on_windows_reads_as_any_other():
         ("ab = 'ä'\n".encode("utf-16-le"), "a.toml: is not UTF-8 (UTF-16 without a BOM?); save it as UTF-8"),
         ("a = 'b'\n".encode("utf-16-be"), "a.toml:1:1: not valid TOML"),
         (b"a = 1\nb = 'caf\xe9'\n", "a.toml:2: is not UTF-8 (byte 0xe9); save it as UTF-8"),
-        (b"a = " + b"[" * 100_000, "a.toml: not valid TOML: tables or lists are nested too deeply"),
+        (b"a = " + b"[" * 100_000, "a.toml: tables or lists are nested too deeply: 32 levels are the most"),
         (b"a = " + b"9" * 5000, "a.toml: not valid TOML: a number has too many digits"),
         (b"a = 1\rb = 2", "a.toml:1"),
     ],
@@ -59,3 +59,14 @@ def test_a_complaint_about_a_text_that_stands_for_a_table_names_the_text():
     document = read_document("a.toml", b"\nschedule = ''\n")
     located = document.located(Complaint(path=("schedule", "cron"), text="is empty"))
     assert (located.line, located.field) == (2, "schedule")
+
+
+def test_names_with_more_parts_than_anybody_needs_are_one_problem_of_their_file(folder):
+    folder.write("good", 'system_prompt = "x"\nrunner = { kind = "command", command = ["/bin/true"] }\n')
+    folder.write("long", f"a{'.a' * 5000} = 1\n")
+    folder.write("deep", f'system_prompt = "x"\nlimits{".a" * 1100} = 1\n')
+    checked = folder.check()
+    assert sorted(checked.agents) == ["good"]
+    assert [problem.text for problem in checked.problems] == [
+        "tables or lists are nested too deeply: 32 levels are the most"
+    ] * 2

@@ -128,3 +128,25 @@ def test_a_file_with_errors_still_gets_its_warnings(folder):
     assert [problem.field for problem in checked.problems] == ["system_prompt", "bogus"]
     found = warnings(checked, folder.settings.defaults, {}, NOW)
     assert [problem.field for problem in found] == ["runner.command[0]", "runner.workdir"]
+
+
+@pytest.mark.parametrize(
+    ("command", "workdir", "warned"),
+    [
+        (["sh", "act.sh"], None, True),
+        (["sh", "act.sh"], "work", True),
+        (["sh", "act.sh"], ".", False),
+        (["sh", "-c", "act.sh now"], None, False),
+        (["sh", "nothing.sh"], None, False),
+        (["/bin/sh", "/bin/true"], None, False),
+    ],
+)
+def test_a_script_beside_the_agent_file_that_the_program_would_not_find_is_told(
+    command, workdir, warned, folder_of_agent
+):
+    found = told(folder_of_agent, {"command": command, "workdir": workdir}, {"PATH": "/usr/bin:/bin"})
+    sentence = (
+        "runner.command[1]: act.sh is beside the agent file, and the program is not started there: write the whole path, "
+        "or make it the program itself, './act.sh'"
+    )
+    assert [line for line in found if "is beside the agent file" in line] == ([sentence] if warned else [])
