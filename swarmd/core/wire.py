@@ -77,6 +77,10 @@ Outcome = Literal["success", "failed", "unavailable", "timed_out", "cancelled", 
 """What a runner can report; the session's own outcome (committed, refused ...) is decided after it."""
 
 
+MOST_TOKENS, MOST_USD = 10**12, 10**6
+"""Larger figures of one session are none; sums of smaller ones fit where they are stored."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens and money of a session; None is unknown, never zero."""
@@ -88,6 +92,19 @@ class Usage:
     usd: float | None = None
     priced_by: Literal["client", "list"] | None = None
     """Whose figure `usd` is: the client's (or provider's) own, or one by a list of prices (runners.prices)."""
+
+    def plausible(self) -> Usage:
+        """The same, where figures that can be none (negative, or more than any session has) are unknown."""
+
+        def known(value: Any, most: float) -> bool:
+            return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+
+        kept: dict[str, Any] = {
+            name: value if known(value := getattr(self, name), MOST_TOKENS) else None
+            for name in ("tokens_in", "tokens_out", "cache_read", "cache_write")
+        }
+        usd = self.usd if known(self.usd, MOST_USD) else None
+        return Usage(**kept, usd=usd, priced_by=self.priced_by if usd is not None else None)
 
     @property
     def counted(self) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -17,6 +18,7 @@ from swarmd.core.wire import Desk, Request, Result, Runner
 from swarmd.errors import SwarmdError
 from swarmd.runners import credentials
 from swarmd.runners.bubblewrap import usable
+from swarmd.runners.clients import Lack
 from swarmd.runners.command import Text, Variable
 from swarmd.runners.confinement import environment, make_home, secrets, session_policy
 from swarmd.runners.host import Host
@@ -129,6 +131,16 @@ class Options(BaseModel):
     fallback_models: list[Model] = Field(
         default_factory=list, description="who is asked where the model fails"
     )
+
+
+def lacking(options: Mapping[str, Any], folder: str, environ: Mapping[str, str]) -> Iterator[Lack]:
+    """What would keep sessions with these options from going well on this machine."""
+    for problem in credentials.problems(options["credential"], environ, folder):
+        yield ("credential",), problem
+    for name, server in options["mcp_servers"].items():
+        if server["credential"] is not None:
+            for problem in credentials.problems(server["credential"], environ, folder):
+                yield ("mcp_servers", name, "credential"), problem
 
 
 def make(host: Host) -> Runner:
@@ -247,6 +259,7 @@ def _programs(
         *options.pass_env,
         *(name for server in options.mcp_servers.values() for name in server.pass_env),
     ]
+    hidden = _key_files(request, options)
     # SWARMD_SESSION without a token: `swarmd` refuses, and does not take the model's shell for an operator.
     own = {
         "SWARMD_AGENT": request.agent, "SWARMD_SESSION": str(request.session), "SWARMD_MEMORY": where.memory,
@@ -254,10 +267,17 @@ def _programs(
     return ProgramsJob(
         session=request.session, workdir=host.workdir(request, options.workdir),
         env=environment(request, host, where, env=options.env, pass_env=options.pass_env) | own,
-        policy=session_policy(request, host, where, options.workdir), marker=where.temp,
+        policy=session_policy(request, host, where, options.workdir, hidden=hidden), marker=where.temp,
         secrets=(*secrets(request, host, passed), *known), python=host.python, cgroup=host.cgroup,
         bubblewrap=usable() if request.sandbox.get("level", "auto") != "none" else None,
     )  # fmt: skip
+
+
+def _key_files(request: Request, options: Options) -> list[str]:
+    """The files that hold keys: what the model starts is not to read them."""
+    named = [options.credential, *(server.credential for server in options.mcp_servers.values())]
+    files = [name.removeprefix("file:") for name in named if name is not None and name.startswith("file:")]
+    return [os.path.join(request.folder, file) for file in files]
 
 
 def _dated(zone: str) -> str:

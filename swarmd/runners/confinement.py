@@ -55,10 +55,11 @@ def session_policy(
     *,
     read: Sequence[str] = (),
     own: Sequence[str] = (),
+    hidden: Sequence[str] = (),
 ) -> Policy:
     """The sandbox of a session as its agent's file asks for it; Failed where it cannot be had here and now.
 
-    `read` and `own`: further places inside hidden ones that it may read, and write.
+    `read` and `own`: further places inside hidden ones that it may read, and write; `hidden`: further hidden ones.
     """
     home = host.home(request)
     write = [str(path) for path in request.sandbox.get("write", ())]
@@ -71,7 +72,7 @@ def session_policy(
     return policy(
         level=str(request.sandbox.get("level", "auto")),
         network=bool(request.sandbox.get("network", True)),
-        hidden=host.hidden,
+        hidden=(*host.hidden, *hidden),
         read=(where.prompt, where.bin, *read),
         write=(where.memory, where.temp, home, *own, *write),
         workdir=host.workdir(request, workdir),

@@ -43,7 +43,9 @@ class Frames:
             if length > FRAME_BYTES:
                 raise Broken(f"a message of {length} bytes was announced; {FRAME_BYTES} are the most")
             message = json.loads(await self._reader.readexactly(length))
-        except (asyncio.IncompleteReadError, OSError, ValueError, RecursionError) as error:
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise Broken("its channel was closed") from error
+        except (OSError, ValueError, RecursionError) as error:
             raise Broken(str(error)) from error
         if not isinstance(message, dict):
             raise Broken("a message is no object")

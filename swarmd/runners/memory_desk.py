@@ -88,7 +88,9 @@ class MemoryDesk:
             args["file"] = FIRST_FILE
         names = MEMORY_CALLS[call]
         if set(args) != set(names) or not all(isinstance(args[name], str) for name in names):
-            raise BadInput(f"{call} takes {', '.join(names) or 'no arguments'}, as text")
+            odd = sorted(set(args) - set(names))
+            more = f"; {odd[0][:40]!r} is none of them" if odd else ""
+            raise BadInput(f"{call} takes {', '.join(names) or 'no arguments'}, as text{more}")
         acts: dict[str, Callable[..., JSON]] = {
             "memory_list": self._list,
             "memory_show": self._show,

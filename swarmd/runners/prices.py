@@ -27,4 +27,4 @@ def price(model: str, usage: Usage) -> float | None:
         found = float(genai_prices.calc_price(tokens, model).total_price)
     except (LookupError, ValueError, ArithmeticError):
         return None
-    return found if math.isfinite(found) and found >= 0 else None
+    return round(found, 9) if math.isfinite(found) and found >= 0 else None

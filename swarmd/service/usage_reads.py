@@ -28,6 +28,9 @@ def usage(view: View, args: Args) -> JSON:
     field = "agent" if by == "subtree" else by
     shown = [{field: row[field], **_doc(row)} for row in found[: asked.n]]
     (whole,) = using.sums(view.connection, asked, None, agents)
+    if by == "model" and any(row["usd"] is not None for row in found):
+        # A session of which only some models have a price counts with those here, and so it does in the total.
+        whole = {**whole, "usd": sum(row["usd"] or 0.0 for row in found)}
     return {"by": by, "items": shown, "left_out": len(found) - len(shown), "total": _doc(whole), "next": None}
 
 

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
-from swarmd.errors import NotFound, Refused
+from swarmd.errors import NotFound, Refused, SwarmdError
 from swarmd.session.ending import Ending
+from swarmd.store.connections import StoreError
 from swarmd.store.database import OutcomeUnknown, StoreClosed
 
 log = logging.getLogger("swarmd")
@@ -37,6 +38,10 @@ async def surely(
         except Exception as error:  # noqa: BLE001 - whatever it was, a session that runs for ever would be worse
             reason = f"its end could not be written: {_words(error)}"
             log.warning("%s", f"{reason}; trying again", extra={"agent": agent, "session": session})
+            if ending.result is not None and not isinstance(error, SwarmdError | StoreError | OSError):
+                # No trouble of the store's: something in what the runner gave back cannot be written, now or later.
+                ending = replace(ending, outcome="failed", reason=reason, result=None)
+                continue
             if ending.outcome == "success":
                 # What it did is judged at another time by a person, not after an hour by us.
                 ending = replace(ending, outcome="failed", reason=reason)

@@ -86,7 +86,8 @@ def end(
         # Imported here: most who end a session by this module (a cancellation, a daemon's start) have none.
         from swarmd.store import usage as using
 
-        figures = using.figures(using.keep(connection, id, usage, by_model or {}))
+        parts = {name: part.plausible() for name, part in (by_model or {}).items()}
+        figures = using.figures(using.keep(connection, id, usage.plausible(), parts))
     connection.execute(
         "UPDATE sessions SET state = 'ended', outcome = ?, reason = ?, ended = ?, exit = ?, token_hash = NULL, "
         "tokens_in = ?, tokens_out = ?, cache_read = ?, cache_write = ?, usd = ?, draft = ? WHERE id = ?",

@@ -8,6 +8,7 @@ import pytest
 
 from swarmd.core.agent import Limits, MemoryRules, Success
 from swarmd.core.snapshot import Trigger
+from swarmd.core.wire import Usage
 from swarmd.errors import Refused
 from swarmd.runners.outcomes import RunCancelled
 from swarmd.session import flow
@@ -493,3 +494,18 @@ async def test_files_that_cannot_be_settled_do_not_keep_a_session_from_its_end(s
     session = await swarm.run("studio", script)
     assert session["outcome"] == "committed"
     assert swarm.call("memory_show", agent="studio")["text"] == "notes\n"
+
+
+async def test_figures_that_can_be_none_are_unknown_and_end_no_session_for_ever(swarm):
+    wild = Usage(tokens_in=10**30, tokens_out=-5, cache_read=2**63, cache_write=7, usd=-1.0)
+
+    async def script(part):
+        await part.act("ctx_set", key="k", value="v")
+        return part.done("success", usage=wild, by_model={"m": wild})
+
+    session = await swarm.run("studio", script)
+    assert session["outcome"] == "committed"
+    row = swarm.rows(
+        "SELECT tokens_in, tokens_out, cache_read, cache_write, usd FROM sessions WHERE id = ?", session["id"]
+    )
+    assert [tuple(one.values()) for one in row] == [(None, None, None, 7, None)]

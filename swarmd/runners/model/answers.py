@@ -13,8 +13,8 @@ from typing import Any
 from swarmd.core.wire import Usage
 
 JSON = dict[str, Any]
-MOST_TOKENS = 10**12
-"""A larger figure is none; sums of such still fit where they are stored."""
+MOST_TOKENS = 10**9
+"""More tokens than any request has: such a figure is none."""
 
 
 class Incomplete(Exception):
@@ -72,6 +72,16 @@ class Assembly:
     def begun(self) -> bool:
         """Whether any of the answer has come."""
         return self._begun
+
+    @property
+    def ended(self) -> bool:
+        """Whether its last event has come."""
+        return self._ended
+
+    @property
+    def usage(self) -> Usage:
+        """What it has cost so far, as far as that was told: also of an answer that broke off."""
+        return _usage(self._usage)
 
     def feed(self, event: Mapping[str, Any]) -> None:
         """The next event; one of a type that is not known says nothing."""
@@ -151,6 +161,7 @@ class Assembly:
             return isinstance(block["input"], dict)
         try:
             found = json.loads(text)
+            json.dumps(found, allow_nan=False)  # what cannot be sent back cannot be kept in the conversation
         except (ValueError, RecursionError):
             found = None
         whole = isinstance(found, dict) and index in self._closed

@@ -27,7 +27,7 @@ STALL_SECONDS = 180.0
 """Nothing but pings for so long, and the request counts as lost."""
 CLOSE_SECONDS = 2.0
 REASON_CHARACTERS = 300
-ANSWER_CHARACTERS = 64 * 1024 * 1024
+ANSWER_BYTES = 64 * 1024 * 1024
 _TOO_LONG = re.compile(r"prompt is too long: (\d+) tokens > (\d+) maximum")
 
 _KINDS: Mapping[int, TroubleKind] = {
@@ -52,6 +52,7 @@ _TYPES: Mapping[str, TroubleKind] = {
     "invalid_request_error": "bad_request",
     "not_found_error": "unknown_model",
 }
+_SPENT_SAID = re.compile(r"spend limit|credit balance|billing", re.ASCII | re.IGNORECASE)
 _SPENT = re.compile(r"spend_limit|on_hold|billing|credit", re.ASCII)
 
 
@@ -65,6 +66,8 @@ class Api:
             base_url=base_url or "https://api.anthropic.com",
             max_retries=0,
             timeout=httpx2.Timeout(stall_seconds, connect=CONNECT_SECONDS, pool=None),
+            # Not packed: a few bytes could unpack to more than there is memory.
+            default_headers={"accept-encoding": "identity"},
             http_client=httpx2.AsyncClient(
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100), trust_env=True
             ),
@@ -72,27 +75,33 @@ class Api:
 
     async def answer(self, params: Mapping[str, Any]) -> Answer:
         """The model's answer to `params` (as `messages.create` takes them). Raises Trouble."""
-        assembly = Assembly()
         with _told():
             stream = await self._client.messages.create(**params, stream=True)
-            try:
+        assembly = Assembly()
+        try:
+            with _told():
                 _must_be_events(stream.response)
                 # The events as they stand: the SDK's objects lose what they do not know, and cost ten times as much.
-                async for event in self._events(anthropic.AsyncStream.raw_events(stream.response)):
+                events = self._events(anthropic.AsyncStream.raw_events(_Bounded(stream.response)))  # type: ignore[arg-type]
+                # Not `async for`: what is behind the end of the answer is nobody's business.
+                while not assembly.ended and (event := await anext(events, None)) is not None:
                     assembly.feed(event)
-            finally:
-                # What is left of a stream that was broken off must not hold the session up.
-                with contextlib.suppress(Exception):
-                    await asyncio.wait_for(stream.close(), CLOSE_SECONDS)
-            try:
                 return assembly.finish()
-            except Incomplete as incomplete:
-                raise Trouble("cut" if assembly.begun else "no_api", str(incomplete)) from incomplete
+        except Trouble as trouble:
+            trouble.usage = assembly.usage
+            raise
+        except Incomplete as incomplete:
+            kind: TroubleKind = "cut" if assembly.begun else "no_api"
+            raise Trouble(kind, str(incomplete), usage=assembly.usage) from incomplete
+        finally:
+            # What is left of a stream that was broken off must not hold the session up.
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(stream.close(), CLOSE_SECONDS)
 
     async def _events(self, lines: AsyncIterator[Any]) -> AsyncIterator[JSON]:
         """What the events hold. A ping is no sign of progress."""
         now = asyncio.get_running_loop().time
-        moved, size = now(), 0
+        moved = now()
         while True:
             try:
                 async with asyncio.timeout_at(moved + self._stall_seconds):
@@ -103,10 +112,7 @@ class Api:
                 raise Trouble("stalled", f"no word came for {self._stall_seconds:g} seconds") from None
             if line.event in (None, "ping") or not line.data:
                 continue
-            moved, size = now(), size + len(line.data)
-            if size > ANSWER_CHARACTERS:
-                text = f"the answer has more than {ANSWER_CHARACTERS} characters"
-                raise Trouble("no_api", text, again=False)
+            moved = now()
             event = _parsed(line.data)
             if line.event == "error" or event.get("type") == "error":
                 raise _of_event(event)
@@ -127,8 +133,26 @@ class Api:
         await self._client.close()
 
 
+class _Bounded:
+    """A response whose bytes are counted before anybody puts lines together of them."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    async def aiter_bytes(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._response.aiter_bytes():
+            size += len(chunk)
+            if size > ANSWER_BYTES:
+                raise Trouble("no_api", f"the answer has more than {ANSWER_BYTES} bytes", again=False)
+            yield chunk
+
+
 def _must_be_events(response: Any) -> None:
-    """A proxy's page, with status 200, would else be an empty stream."""
+    """A proxy's page, with status 200, would else be an empty stream; and a packed answer was not asked for."""
+    packed = str(response.headers.get("content-encoding", "identity"))
+    if packed.lower() not in ("identity", ""):
+        raise Trouble("no_api", f"the answer is packed ({one_line(packed)[:40]}), which was not asked for")
     kind = str(response.headers.get("content-type", ""))
     if "event-stream" not in kind:
         raise Trouble(
@@ -158,12 +182,26 @@ def _told() -> Any:
 
 def _parsed(data: str) -> JSON:
     try:
-        event = json.loads(data)
+        event = json.loads(data, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise Trouble("cut", f"the answer holds a line that is no JSON: {error}") from error
     if not isinstance(event, dict):
         raise Trouble("cut", "the answer holds a line that is no JSON object")
-    return event
+    found: JSON = _encodable(event) if "\\ud" in data.lower() else event
+    return found
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _encodable(value: Any) -> Any:
+    """Without halves of characters, which can neither be sent back nor stored."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(inner) for name, inner in value.items()}
+    return [_encodable(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _of_event(event: JSON) -> Trouble:
@@ -208,7 +246,8 @@ _WORDS: Mapping[str, str] = {
 
 
 def _kind(status: int, error: anthropic.APIStatusError) -> TroubleKind:
-    if _SPENT.search(error.error_code or "") or error.type == "billing_error":
+    spent = _SPENT.search(error.error_code or "") or _SPENT_SAID.search(error.api_message or "")
+    if spent or error.type == "billing_error":
         return "quota"
     if status in _KINDS:
         return _KINDS[status]

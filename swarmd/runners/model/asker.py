@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from swarmd.core.wire import Usage
 from swarmd.runners.model.answers import JSON, Answer
 from swarmd.runners.model.breaker import Breaker, Shut
 from swarmd.runners.model.trouble import Trouble
@@ -33,6 +34,7 @@ class Asker:
 
     def __init__(
         self, api: Model, breaker: Breaker, *, models: Sequence[str], deadline: float, event: Event,
+        lost: Callable[[str, Usage], object] = lambda _model, _usage: None,
         now: Callable[[], float], sleep: Callable[[float], Any] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:  # fmt: skip
@@ -41,6 +43,7 @@ class Asker:
         self._models = list(models)
         self._deadline = deadline
         self._event = event
+        self._lost = lost
         self._now = now
         self._sleep = sleep
         self._chance = chance
@@ -63,13 +66,15 @@ class Asker:
         tried = 0
         while True:
             tried += 1
+            asked = model or self.model
             try:
-                asked = model or self.model
                 async with self._breaker.turn(self._deadline, asked):
                     return await self._api.answer({**params, "model": asked})
             except Shut as shut:
                 raise _after(shut.trouble, tried - 1) from shut
             except Trouble as trouble:
+                if trouble.usage is not None and trouble.usage != Usage():
+                    self._lost(asked, trouble.usage)
                 wait = self._wait(trouble, tried)
                 if not trouble.again or tried >= TRIES or self._now() + wait > self._deadline:
                     raise _after(trouble, tried) from trouble

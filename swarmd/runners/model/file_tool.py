@@ -36,8 +36,12 @@ def main() -> None:
     except Wrong as wrong:
         answer = {"error": str(wrong)}
     except OSError as error:
-        answer = {"error": f"{error.strerror}: {os.path.relpath(error.filename or '.')}"}
-    except (KeyError, TypeError, ValueError, re.error) as error:
+        answer = {"error": f"{request['args'].get('path', 'the working folder')}: {error.strerror}"}
+    except KeyError as error:
+        answer = {"error": f"the argument {error} is missing"}
+    except re.error as error:
+        answer = {"error": f"regex is no regular expression: {error}"}
+    except (TypeError, ValueError, AttributeError) as error:
         answer = {"error": f"the arguments cannot be used: {error}"}
     sys.stdout.write(json.dumps(answer))
 
@@ -53,6 +57,8 @@ def _place(path: str) -> str:
 
 def _open(path: str) -> str:
     """A regular file's text, as far as one may read at once; a pipe or a device would hold us up for ever."""
+    if os.path.isdir(_place(path)):
+        raise Wrong(f"{path or '.'} is a folder; file_find lists what is in it")
     fd = os.open(_place(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -68,6 +74,8 @@ def _open(path: str) -> str:
 def _save(path: str, text: str) -> None:
     """Replace a file at once, so that nobody ever reads half of it; its mode stays."""
     real = _place(path)
+    if os.path.isdir(real):
+        raise Wrong(f"{path or '.'} is a folder")
     os.makedirs(os.path.dirname(real), exist_ok=True)
     mode = stat.S_IMODE(os.stat(real).st_mode) if os.path.exists(real) else 0o644
     temp = os.path.join(os.path.dirname(real), f".{os.path.basename(real)[:100]}.{os.getpid()}.tmp")

@@ -168,7 +168,7 @@ class Loop:
 
     async def _react(self, answer: Answer) -> Finish | None:
         """What the answer means; None: the session goes on."""
-        if answer.stop != "max_tokens":
+        if answer.stop != "max_tokens" and not answer.cut:
             self._cuts = 0
         match answer.stop:
             case "tool_use":
@@ -199,6 +199,13 @@ class Loop:
             return Finish(
                 outcome="failed", reason="the model stopped for a tool and named none", text=answer.text
             )
+        if answer.cut:
+            self._cuts += 1
+            if self._cuts > CUTS_IN_A_ROW:
+                reason = (
+                    f"calls whose arguments were cut off or are no JSON object, {self._cuts} times in a row"
+                )
+                return Finish(outcome="failed", reason=reason, text=answer.text)
         self._talk.heard(answer)
         ends = await self._make_calls(answer)
         if ends:

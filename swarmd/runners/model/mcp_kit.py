@@ -26,7 +26,7 @@ from swarmd.runners.model.loop import Called
 from swarmd.runners.model.programs import Programs
 from swarmd.runners.process import run_process
 
-START_SECONDS, CALL_SECONDS = 30.0, 300.0
+START_SECONDS, CALL_SECONDS = 15.0, 300.0
 FOREVER = 10 * 365 * 86400.0
 LINE_BYTES = 8 * 1024 * 1024
 NAME_CHARACTERS = 128

@@ -83,7 +83,7 @@ async def _run(job: Job, desk: Desk, models: Models, spent: Spent, begun: float)
         desk.event("started", told)
         asker = Asker(
             api, breaker, models=[options["model"], *(options.get("fallback_models") or ())], deadline=deadline,
-            event=desk.event, now=now,
+            event=desk.event, lost=spent.add, now=now,
         )  # fmt: skip
         loop = Loop(
             Conversation(system=job.system, user=job.user, ends=job.user_ends), tools, asker,

@@ -142,7 +142,15 @@ async def test_files_of_the_working_folder_are_read_written_edited_and_found(pro
     assert await files(programs, "file_find", pattern="*.md") == "top.md"
     assert await files(programs, "file_search", regex="n[e]+dle") == "top.md:1: needle in hay"
     assert "ERROR" in await files(programs, "file_search", regex="(")
-    assert "ERROR" in await files(programs, "file_read", path="nothing.txt")
+    assert (
+        await files(programs, "file_read", path="nothing.txt")
+        == "ERROR file_read: nothing.txt: No such file or directory"
+    )
+    for folder in (".", "a", ""):
+        assert "is a folder" in await files(programs, "file_read", path=folder)
+    assert await files(programs, "file_write", path="a", text="x") == "ERROR file_write: a is a folder"
+    assert await files(programs, "file_read") == "ERROR file_read: the argument 'path' is missing"
+    assert "is no regular expression" in await files(programs, "file_search", regex="(")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import pytest
@@ -14,6 +15,10 @@ from tests.model_server.checks import Model
 from tests.model_server.server import ModelServer
 from tests.runners.model.talking import SmallDesk, converse
 
+ORPHAN = (
+    b"event: content_block_delta\n"
+    b'data: {"type": "content_block_delta", "index": 99, "delta": {"type": "text_delta", "text": "x"}}\n\n'
+)
 AGAIN = [
     ("overloaded at once", say.text("no").failing()),
     ("overloaded after three pieces", say.text("never seen").failing(deltas=3)),
@@ -27,6 +32,12 @@ AGAIN = [
     ("a page instead of the API", say.html()),
     ("an empty object", say.empty_object()),
     ("a line that is no JSON", say.bad_json_line()),
+    ("a packed answer", say.text("never seen").with_headers({"content-encoding": "gzip"})),
+    ("a block without a beginning", say.text("never seen").saying(ORPHAN, deltas=1)),
+    (
+        "a number that JSON has not",
+        say.text("never seen").saying(b'event: message_delta\ndata: {"delta": NaN}\n\n', deltas=1),
+    ),
 ]
 
 
@@ -73,6 +84,12 @@ async def test_what_does_not_go_away_ends_as_unavailable_with_how_often_it_was_t
         (say.too_long(), "failed", "205472 tokens, and the model takes 200000"),
         (say.spend_limit(), "unavailable", "the allowance is used up (429): Your organization has reached"),
         (say.error(529, should_retry=False), "unavailable", "overloaded (529)"),
+        (say.error(400, "Your credit balance is too low"), "unavailable", "the allowance is used up (400)"),
+        (
+            say.error(429, "You have reached your spend limit"),
+            "unavailable",
+            "the allowance is used up (429)",
+        ),
         (say.error(429, retry_after=302_539), "unavailable", "to be asked again in 302539 seconds"),
     ],
 )
@@ -180,3 +197,63 @@ async def test_another_key_has_another_wall(desk):
         assert (await converse(server, desk, shared=shared, key="sk-wrong")).outcome == "failed"
         assert (await converse(server, desk, shared=shared, key="sk-right")).outcome == "success"
         await shared.close()
+
+
+# -- what stands behind the end, and what was paid for nothing ----------------------------------------------
+
+
+def events(*lines: dict) -> bytes:
+    return b"".join(f"event: {line['type']}\ndata: {json.dumps(line)}\n\n".encode() for line in lines)
+
+
+WHOLE = events(
+    {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "all"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+    {"type": "message_stop"},
+)
+
+
+async def test_what_comes_behind_the_end_of_an_answer_is_not_waited_for_and_not_looked_at(desk):
+    error = events({"type": "error", "error": {"type": "overloaded_error", "message": "late"}})
+    with ModelServer([say.plain(WHOLE + error, "text/event-stream")]) as server:
+        done = await converse(server, desk)
+    assert (done.outcome, done.text, len(server.messages)) == ("success", "all", 1)
+    with ModelServer([say.text("all").pinging(events=8)]) as server:
+        begun = time.monotonic()
+        done = await converse(server, desk, seconds=10)
+    assert (done.outcome, done.text) == ("success", "all")
+    assert time.monotonic() - begun < 9
+
+
+async def test_answers_that_broke_off_are_counted_as_far_as_they_told(desk, soon):
+    cut = say.text("never seen").closing(deltas=2).costs(input=1000, cache_read=0, cache_creation=0)
+    with ModelServer(
+        [cut, cut, say.text("good").costs(input=1000, output=5, cache_read=0, cache_creation=0)]
+    ) as server:
+        done = await converse(server, desk)
+    assert done.by_model["claude-sonnet-5-5"].tokens_in == 3000
+
+
+async def test_halves_of_characters_are_replaced_and_hurt_nobody(desk):
+    half = WHOLE.replace(b'"all"', b'"a\\ud800b"')
+    with ModelServer([say.plain(half, "text/event-stream")]) as server:
+        done = await converse(server, desk)
+    assert (done.outcome, done.text) == ("success", "a?b")
+
+
+@pytest.mark.parametrize("arguments", ['{"value": NaN}', '{"value": 1e400}', '{"value": -Infinity}'])
+async def test_arguments_that_json_has_not_are_refused_and_the_session_goes_on(desk, arguments):
+    with ModelServer([say.tools(say.call_json("ctx_set", arguments)), "ok"]) as server:
+        done = await converse(server, desk)
+        assert server.complaints == []
+    assert done.outcome == "success"
+    assert desk.of("tool_result")[0]["error"]
+
+
+async def test_calls_that_are_cut_again_and_again_end_the_session_whatever_the_answer_says(desk):
+    with ModelServer(say.tools(say.call_json("ctx_set", '{"key": "a'))) as server:
+        done = await converse(server, desk)
+    assert (done.outcome, len(server.messages)) == ("failed", 4)
+    assert done.reason == "calls whose arguments were cut off or are no JSON object, 4 times in a row"
