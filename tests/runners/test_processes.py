@@ -87,7 +87,9 @@ async def test_a_stop_is_polite_first(machine):
 
 
 async def test_a_second_cancellation_does_not_wait_for_the_grace(machine, nap):
-    session = asyncio.ensure_future(machine.run("sh", "-c", f"trap '' TERM; sleep {nap}; sleep {nap}"))
+    # In quotes, so that the mark is seen when the trap is set, and not in the words that set it.
+    slept = f"{nap[:2]}''{nap[2:]}"
+    session = asyncio.ensure_future(machine.run("sh", "-c", f"trap '' TERM; sleep {slept}; sleep {slept}"))
     await until(lambda: processes(nap))
     session.cancel()
     await asyncio.sleep(0.2)
@@ -238,5 +240,7 @@ async def test_no_descriptors_left_to_open_is_a_failure_and_not_a_mess(machine):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         outcomes.add(result.outcome)
         assert result.outcome == "success" or "Too many open files" in result.reason
-    assert "failed" in outcomes
+    assert outcomes == {"unavailable", "success"}, (
+        "what the machine lacks for a while is no fault of the agent's"
+    )
     assert (await machine.run("true")).outcome == "success"

@@ -274,7 +274,7 @@ def test_the_newest_open_draft_is_shown(swarm):
 def test_a_draft_is_closed_once(swarm):
     id, _ = ended(swarm, "failed", draft=DRAFT)
     swarm.write(lambda c: sessions.close_draft(c, id, "applied"))
-    with pytest.raises(Refused, match="no open draft"):
+    with pytest.raises(NotFound, match="no open draft"):
         swarm.write(lambda c: sessions.close_draft(c, id, "discarded"))
     swarm.write(lambda c: sessions.close_draft(c, id, "discarded", strict=False))
     assert swarm.session(id)["draft"] == "applied"
