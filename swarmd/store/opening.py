@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from swarmd.errors import Failed, NotFound, StoreUnusable
-from swarmd.store import meta, sums
+from swarmd.store import meta
 from swarmd.store.connections import is_read_only, open_reading, open_writing
-from swarmd.store.disk import user_name
 from swarmd.store.schema import MIGRATIONS, VERSION
 
 DATABASE = "swarmd.db"
@@ -81,6 +80,8 @@ def owner_problem(state: Path) -> str | None:
         return None
     if owner == os.geteuid():
         return None
+    from swarmd.store.disk import user_name  # with ctypes, which commands that read need not load
+
     name = user_name(owner)
     return (
         f"the state {state} is {name}'s, and what another user writes there {name} could not read: run it as its owner "
@@ -250,6 +251,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         if version:
             _keep_before(connection, version, path.with_name(f"before-{VERSION}.db"))
         _migrate(connection)
+    from swarmd.store import sums  # what only reads need not load it
+
     sums.keep(connection)
     # Asked for each time: the start that made the tables may have been killed before this.
     if meta.get(connection, "store_id") is None:
@@ -275,6 +278,8 @@ def _step(number: int, sql: str) -> Callable[..., None]:
         connection: sqlite3.Connection = db.conn  # type: ignore[attr-defined]
         for statement in statements(sql):
             connection.execute(statement)
+        from swarmd.store import sums
+
         sums.take(connection)
         connection.execute(f"PRAGMA user_version = {number}")
 
