@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -259,7 +258,6 @@ def _programs(
         *options.pass_env,
         *(name for server in options.mcp_servers.values() for name in server.pass_env),
     ]
-    hidden = _key_files(request, options)
     # SWARMD_SESSION without a token: `swarmd` refuses, and does not take the model's shell for an operator.
     own = {
         "SWARMD_AGENT": request.agent, "SWARMD_SESSION": str(request.session), "SWARMD_MEMORY": where.memory,
@@ -267,17 +265,10 @@ def _programs(
     return ProgramsJob(
         session=request.session, workdir=host.workdir(request, options.workdir),
         env=environment(request, host, where, env=options.env, pass_env=options.pass_env) | own,
-        policy=session_policy(request, host, where, options.workdir, hidden=hidden), marker=where.temp,
+        policy=session_policy(request, host, where, options.workdir), marker=where.temp,
         secrets=(*secrets(request, host, passed), *known), python=host.python, cgroup=host.cgroup,
         bubblewrap=usable() if request.sandbox.get("level", "auto") != "none" else None,
     )  # fmt: skip
-
-
-def _key_files(request: Request, options: Options) -> list[str]:
-    """The files that hold keys: what the model starts is not to read them."""
-    named = [options.credential, *(server.credential for server in options.mcp_servers.values())]
-    files = [name.removeprefix("file:") for name in named if name is not None and name.startswith("file:")]
-    return [os.path.join(request.folder, file) for file in files]
 
 
 def _dated(zone: str) -> str:

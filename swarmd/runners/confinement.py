@@ -11,6 +11,7 @@ from typing import Protocol
 from swarmd.core.agent import Agent
 from swarmd.core.wire import MemoryTree, Request
 from swarmd.errors import Failed
+from swarmd.runners import credentials
 from swarmd.runners.host import Host
 from swarmd.runners.sandbox import Policy, describe, missing_problems, policy, write_problems
 from swarmd.runners.workspace import Workspace, places
@@ -55,11 +56,11 @@ def session_policy(
     *,
     read: Sequence[str] = (),
     own: Sequence[str] = (),
-    hidden: Sequence[str] = (),
 ) -> Policy:
     """The sandbox of a session as its agent's file asks for it; Failed where it cannot be had here and now.
 
-    `read` and `own`: further places inside hidden ones that it may read, and write; `hidden`: further hidden ones.
+    `read` and `own`: further places inside hidden ones that it may read, and write. Files that hold the keys of its
+    runner are hidden, too: what is started here is not to read them.
     """
     home = host.home(request)
     write = [str(path) for path in request.sandbox.get("write", ())]
@@ -72,7 +73,7 @@ def session_policy(
     return policy(
         level=str(request.sandbox.get("level", "auto")),
         network=bool(request.sandbox.get("network", True)),
-        hidden=(*host.hidden, *hidden),
+        hidden=(*host.hidden, *credentials.files(request.options, request.folder)),
         read=(where.prompt, where.bin, *read),
         write=(where.memory, where.temp, home, *own, *write),
         workdir=host.workdir(request, workdir),

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
@@ -65,6 +65,18 @@ def resolve(reference: str, environ: Mapping[str, str], folder: str) -> str:
     if not value.isascii() or not value.isprintable() or " " in value:
         raise Failed(f"credential {reference}: it is no single word of ASCII, so it cannot be a key")
     return value
+
+
+def tables(options: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tables of a runner's options that may name a credential: the options themselves, and their `mcp_servers`."""
+    servers = options.get("mcp_servers")
+    return [options, *(servers.values() if isinstance(servers, Mapping) else ())]
+
+
+def files(options: Mapping[str, Any], folder: str) -> list[str]:
+    """The files in which these options say that keys are."""
+    named = [str(table.get("credential") or "").partition(":") for table in tables(options)]
+    return [os.path.join(folder, name) for where, _, name in named if where == "file"]
 
 
 def problems(reference: str, environ: Mapping[str, str], folder: str = "/") -> list[str]:

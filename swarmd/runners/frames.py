@@ -17,7 +17,7 @@ class Broken(ConnectionError):
 
 
 class Frames:
-    """One end of the socket. Sending never waits for the other side to read: `drain` does, where that matters."""
+    """One end of the socket. Sending never waits for the other side to read."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -31,10 +31,6 @@ class Frames:
         if self._writer.is_closing():
             raise Broken("the other side is gone")
         self._writer.write(_LENGTH.pack(len(data)) + data)
-
-    async def drain(self) -> None:
-        """Wait until the other side has taken most of what was sent."""
-        await self._writer.drain()
 
     async def receive(self) -> dict[str, Any]:
         """The next message. Raises Broken at the end, and for what is none."""

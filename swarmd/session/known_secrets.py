@@ -28,10 +28,8 @@ def passed_by(environ: Mapping[str, str]) -> Callable[[Mapping[str, Any], str], 
     """
 
     def secrets(options: Mapping[str, Any], folder: str) -> tuple[str, ...]:
-        servers = options.get("mcp_servers")
-        tables = [options, *(servers.values() if isinstance(servers, Mapping) else ())]
         passed: list[str] = []
-        for table in tables:
+        for table in credentials.tables(options):
             passed += [environ[name] for name in table.get("pass_env") or () if name in environ]
             reference = table.get("credential")
             if isinstance(reference, str):

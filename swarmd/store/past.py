@@ -21,7 +21,7 @@ from swarmd.store import trees
 from swarmd.store.bases import rebuilt
 from swarmd.store.handoff_rows import handoffs_of
 from swarmd.store.queries import Row
-from swarmd.store.rows import HANDOFF_COLUMNS, document_of
+from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of
 from swarmd.store.world import SqlWorld
 
 _MOVES = {move.value: status for move, status in RESULT.items()}
@@ -127,11 +127,7 @@ class PastWorld:
         limit: int = 1000,
     ) -> Sequence[Handoff]:
         """As World. A status is told only after the thread is read, so that more rows are read than are asked for."""
-        where, values = ["1"], list[object]()
-        for column, value in (("receiver", receiver), ("sender", sender)):
-            if value is not None:
-                where.append(f"{column} = ?")
-                values.append(value)
+        where, values = between(receiver, sender)
         found = self._found(" AND ".join(where), values, limit if statuses is None else -1)
         return [h for h in found if statuses is None or h.status in statuses][:limit]
 

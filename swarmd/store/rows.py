@@ -46,3 +46,13 @@ def document_of(row: sqlite3.Row) -> Document:
         raise DamagedText(row["agent"], row["path"], row["rev"])
     return Document(agent=row["agent"], path=row["path"], rev=row["rev"], data=row["data"],
                     at=from_text(row["at"]), by=row["by"])  # fmt: skip
+
+
+def between(receiver: str | None, sender: str | None) -> tuple[list[str], list[object]]:
+    """The conditions for handoffs to and from these agents (None: any), and their values."""
+    where, values = ["1"], list[object]()
+    for column, value in (("receiver", receiver), ("sender", sender)):
+        if value is not None:
+            where.append(f"{column} = ?")
+            values.append(value)
+    return where, values

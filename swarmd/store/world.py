@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from swarmd.core.world import Document, Key
-from swarmd.store.rows import HANDOFF_COLUMNS, document_of, is_text, key_of
+from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of, is_text, key_of
 
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff
@@ -74,11 +74,7 @@ class SqlWorld:
         limit: int = 1000,
     ) -> Sequence[Handoff]:
         """As World."""
-        where, values = ["1"], list[object]()
-        for column, value in (("receiver", receiver), ("sender", sender)):
-            if value is not None:
-                where.append(f"{column} = ?")
-                values.append(value)
+        where, values = between(receiver, sender)
         if statuses is not None:
             # Literals, not parameters: only then does SQLite use the partial index on open work.
             listed = ",".join("'" + str(status).replace("'", "''") + "'" for status in statuses)

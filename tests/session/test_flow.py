@@ -509,3 +509,14 @@ async def test_figures_that_can_be_none_are_unknown_and_end_no_session_for_ever(
         "SELECT tokens_in, tokens_out, cache_read, cache_write, usd FROM sessions WHERE id = ?", session["id"]
     )
     assert [tuple(one.values()) for one in row] == [(None, None, None, 7, None)]
+
+
+async def test_what_a_runner_gives_back_and_nobody_can_store_fails_its_session_and_holds_no_place(swarm):
+    async def script(part):
+        await part.act("ctx_set", key="k", value="v")
+        return part.done("success", exit=2**70)
+
+    session = await asyncio.wait_for(swarm.run("studio", script), 5)
+    assert session["outcome"] == "failed"
+    assert session["reason"].startswith("its end could not be written")
+    assert session["draft"] == "open"

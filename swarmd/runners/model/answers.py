@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swarmd.core.wire import Usage
+from swarmd.runners.reading import number
 
 JSON = dict[str, Any]
-MOST_TOKENS = 10**9
-"""More tokens than any request has: such a figure is none."""
 
 
 class Incomplete(Exception):
@@ -190,15 +189,9 @@ def _index(event: Mapping[str, Any]) -> int:
 
 
 def _usage(raw: JSON) -> Usage:
-    def number(name: str) -> int | None:
-        value = raw.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_TOKENS:
-            return None
-        return value
-
     return Usage(
-        tokens_in=number("input_tokens"),
-        tokens_out=number("output_tokens"),
-        cache_read=number("cache_read_input_tokens"),
-        cache_write=number("cache_creation_input_tokens"),
+        tokens_in=number(raw.get("input_tokens")),
+        tokens_out=number(raw.get("output_tokens")),
+        cache_read=number(raw.get("cache_read_input_tokens")),
+        cache_write=number(raw.get("cache_creation_input_tokens")),
     )

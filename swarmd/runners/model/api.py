@@ -12,13 +12,14 @@ import json
 import math
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import anthropic
 import httpx2
 
 from swarmd.core.text import one_line
+from swarmd.core.wire import Usage
 from swarmd.runners.model.answers import JSON, Answer, Assembly, Incomplete
 from swarmd.runners.model.trouble import Trouble, TroubleKind
 
@@ -73,8 +74,10 @@ class Api:
             ),
         )
 
-    async def answer(self, params: Mapping[str, Any]) -> Answer:
-        """The model's answer to `params` (as `messages.create` takes them). Raises Trouble."""
+    async def answer(self, params: Mapping[str, Any], lost: Callable[[Usage], object]) -> Answer:
+        """The model's answer to `params` (as `messages.create` takes them). Raises Trouble. An answer that breaks off,
+        whatever broke it, is paid all the same: `lost` is told what is known of its cost.
+        """
         with _told():
             stream = await self._client.messages.create(**params, stream=True)
         assembly = Assembly()
@@ -87,12 +90,12 @@ class Api:
                 while not assembly.ended and (event := await anext(events, None)) is not None:
                     assembly.feed(event)
                 return assembly.finish()
-        except Trouble as trouble:
-            trouble.usage = assembly.usage
-            raise
-        except Incomplete as incomplete:
-            kind: TroubleKind = "cut" if assembly.begun else "no_api"
-            raise Trouble(kind, str(incomplete), usage=assembly.usage) from incomplete
+        except BaseException as error:
+            if assembly.begun:
+                lost(assembly.usage)
+            if not isinstance(error, Incomplete):
+                raise
+            raise Trouble("cut" if assembly.begun else "no_api", str(error)) from error
         finally:
             # What is left of a stream that was broken off must not hold the session up.
             with contextlib.suppress(Exception):
@@ -219,9 +222,7 @@ def _of_status(error: anthropic.APIStatusError) -> Trouble:
     long = _TOO_LONG.search(said)
     if long is not None:
         return Trouble(
-            "too_long",
-            f"the conversation is too long: {long[1]} tokens, and the model takes {long[2]}",
-            tokens=(int(long[1]), int(long[2])),
+            "too_long", f"the conversation is too long: {long[1]} tokens, and the model takes {long[2]}"
         )
     again = False if error.response.headers.get("x-should-retry") == "false" else None
     return Trouble(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from swarmd.core.wire import Usage
@@ -24,8 +25,8 @@ Event = Callable[[str, Mapping[str, Any]], None]
 class Model(Protocol):
     """A model's API, as far as asking goes."""
 
-    async def answer(self, params: Mapping[str, Any]) -> Answer:
-        """The answer to a request. Raises Trouble."""
+    async def answer(self, params: Mapping[str, Any], lost: Callable[[Usage], object]) -> Answer:
+        """The answer to a request. Raises Trouble; `lost` is told what answers that broke off have cost."""
         ...
 
 
@@ -34,7 +35,6 @@ class Asker:
 
     def __init__(
         self, api: Model, breaker: Breaker, *, models: Sequence[str], deadline: float, event: Event,
-        lost: Callable[[str, Usage], object] = lambda _model, _usage: None,
         now: Callable[[], float], sleep: Callable[[float], Any] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:  # fmt: skip
@@ -43,7 +43,6 @@ class Asker:
         self._models = list(models)
         self._deadline = deadline
         self._event = event
-        self._lost = lost
         self._now = now
         self._sleep = sleep
         self._chance = chance
@@ -61,20 +60,22 @@ class Asker:
         self._event("warning", {"text": f"{left}: {trouble}; from here on {self.model} is asked"})
         return True
 
-    async def ask(self, params: JSON, *, model: str | None = None) -> Answer:
-        """The answer. Raises Trouble where there is none in time, with how often it was tried."""
+    async def ask(
+        self, params: JSON, *, lost: Callable[[str, Usage], object], model: str | None = None
+    ) -> Answer:
+        """The answer. Raises Trouble where there is none in time, with how often it was tried. `lost`: model and usage
+        of each answer that broke off.
+        """
         tried = 0
         while True:
             tried += 1
             asked = model or self.model
             try:
                 async with self._breaker.turn(self._deadline, asked):
-                    return await self._api.answer({**params, "model": asked})
+                    return await self._api.answer({**params, "model": asked}, partial(lost, asked))
             except Shut as shut:
                 raise _after(shut.trouble, tried - 1) from shut
             except Trouble as trouble:
-                if trouble.usage is not None and trouble.usage != Usage():
-                    self._lost(asked, trouble.usage)
                 wait = self._wait(trouble, tried)
                 if not trouble.again or tried >= TRIES or self._now() + wait > self._deadline:
                     raise _after(trouble, tried) from trouble
@@ -96,6 +97,4 @@ def _after(trouble: Trouble, tried: int) -> Trouble:
         said += f"; to be asked again in {trouble.retry_after:.0f} seconds"
     if tried != 1:
         said += f" (tried {tried} times)" if tried else " (not asked again: others have just been told so)"
-    return Trouble(
-        trouble.kind, said, retry_after=trouble.retry_after, again=trouble.again, tokens=trouble.tokens
-    )
+    return Trouble(trouble.kind, said, retry_after=trouble.retry_after, again=trouble.again)

@@ -129,7 +129,7 @@ class Loop:
         while True:
             params = {**self._settings.params, **self._talk.request(self._tools.definitions)}
             try:
-                answer = await self._asker.ask(params)
+                answer = await self._asker.ask(params, lost=self._tell_usage)
             except Trouble as trouble:
                 if trouble.kind == "too_long" and await self._compact(str(trouble)):
                     continue
@@ -142,7 +142,7 @@ class Loop:
 
     def _note(self, answer: Answer) -> None:
         self._context = answer.context
-        self._tell_usage(answer, self._asker.model)
+        self._tell_usage(self._asker.model, answer.usage, answer.model)
         for block in answer.content:
             kind = block.get("type")
             if kind == "text" and block.get("text"):
@@ -155,11 +155,12 @@ class Loop:
             elif kind not in ("text", "thinking", "redacted_thinking"):
                 self._event("warning", {"text": f"the answer holds a block of type {str(kind)[:60]!r}"})
 
-    def _tell_usage(self, answer: Answer, asked: str) -> None:
-        usage = self._spent.add(asked, answer.usage)
+    def _tell_usage(self, asked: str, used: Usage, named: str = "") -> None:
+        """Count what an answer has cost, also one that broke off; `named`: the model that says it has answered."""
+        usage = self._spent.add(asked, used)
         self._event(
             "usage",
-            {"turn": self._turn, "model": answer.model or asked, "tokens_in": usage.tokens_in,
+            {"turn": self._turn, "model": named or asked, "tokens_in": usage.tokens_in,
              "tokens_out": usage.tokens_out, "cache_read": usage.cache_read, "cache_write": usage.cache_write,
              "usd": usage.usd},
         )  # fmt: skip
@@ -273,8 +274,8 @@ class Loop:
             model = self._settings.summarizer or self._asker.model
             most = self._settings.summary_tokens
             asked = compaction.request(turns, dated=self._settings.dated, tokens=most)
-            answer = await self._asker.ask(asked, model=model)
-            self._tell_usage(answer, model)
+            answer = await self._asker.ask(asked, lost=self._tell_usage, model=model)
+            self._tell_usage(model, answer.usage, answer.model)
             text = compaction.summary(answer, turns)
         except (Trouble, compaction.Refused) as refused:
             self._event("warning", {"text": f"the history stays as it is ({why}): {refused}"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -79,11 +80,12 @@ async def _run(job: Job, desk: Desk, models: Models, spent: Spent, begun: float)
         except Unusable as unusable:
             return Finish(outcome="failed", reason=str(unusable))
         # The definitions are counted with the prompt: the provider's figure for it has them in it.
-        told = {"runner": "anthropic", "model": options["model"], "tools": tools.definitions}
+        definitions = json.dumps(tools.definitions, ensure_ascii=False)
+        told = {"runner": "anthropic", "model": options["model"], "tools": definitions}
         desk.event("started", told)
         asker = Asker(
             api, breaker, models=[options["model"], *(options.get("fallback_models") or ())], deadline=deadline,
-            event=desk.event, lost=spent.add, now=now,
+            event=desk.event, now=now,
         )  # fmt: skip
         loop = Loop(
             Conversation(system=job.system, user=job.user, ends=job.user_ends), tools, asker,

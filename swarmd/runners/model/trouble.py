@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from swarmd.core.wire import Usage
-
 TroubleKind = Literal[
     "overloaded",  # 529, or the same said within a stream
     "rate_limited",  # 429
@@ -43,18 +41,12 @@ class Trouble(Exception):
         *,
         retry_after: float | None = None,
         again: bool | None = None,
-        tokens: tuple[int, int] | None = None,
-        usage: Usage | None = None,
     ) -> None:
         super().__init__(reason)
         self.kind = kind
         self.retry_after = retry_after
         self.again = kind in AGAIN if again is None else again
         """Whether the same may be asked again in this session."""
-        self.usage = usage
-        """What the answer that broke off has cost, as far as that is known."""
-        self.tokens = tokens
-        """Of a conversation that is too long: how many tokens it has, and how many there may be."""
 
     @property
     def unavailable(self) -> bool:

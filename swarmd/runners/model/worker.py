@@ -17,7 +17,7 @@ from typing import Any
 
 from swarmd.core.wire import Reply
 from swarmd.runners import landlock
-from swarmd.runners.frames import FRAME_BYTES, Broken, Frames
+from swarmd.runners.frames import Broken, Frames
 from swarmd.runners.model.job import Done, Job
 from swarmd.runners.model.running import run_session
 from swarmd.runners.model.shared import SharedModels
@@ -40,7 +40,7 @@ def main(channel: int) -> None:
 
 
 async def _serve(channel: socket.socket) -> None:
-    reader, writer = await asyncio.open_unix_connection(sock=channel, limit=min(FRAME_BYTES, 1 << 20))
+    reader, writer = await asyncio.open_unix_connection(sock=channel)
     worker = Worker(Frames(reader, writer))
     await worker.serve()
 

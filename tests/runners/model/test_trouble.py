@@ -234,6 +234,12 @@ async def test_answers_that_broke_off_are_counted_as_far_as_they_told(desk, soon
     ) as server:
         done = await converse(server, desk)
     assert done.by_model["claude-sonnet-5-5"].tokens_in == 3000
+    assert [event["tokens_in"] for event in desk.of("usage")] == [1000] * 3
+    with ModelServer(
+        say.text("never whole").pinging(deltas=2).costs(input=1000, cache_read=0, cache_creation=0)
+    ) as server:
+        done = await converse(server, desk, seconds=0.5)
+    assert (done.outcome, done.by_model["claude-sonnet-5-5"].tokens_in) == ("timed_out", 1000)
 
 
 async def test_halves_of_characters_are_replaced_and_hurt_nobody(desk):
