@@ -11,13 +11,25 @@ from swarmd.config.complaints import complaints, with_nul
 from swarmd.config.document import Document
 from swarmd.config.fields import zone_problem
 from swarmd.config.kinds import Kinds
-from swarmd.config.merge import merged, normal, without
-from swarmd.config.model import AgentFile, LimitsTable
+from swarmd.config.memory_table import spanning_memory
+from swarmd.config.merge import SCHEDULES, merged, normal, without
+from swarmd.config.model import AgentFile, ConsolidateTable, LimitsTable, MemoryTable
 from swarmd.config.problems import Complaint, Path, Problem, shown
 from swarmd.config.runner_table import capability_complaints, check_runner, measure_complaints
 from swarmd.config.scan import FolderState, Scan, ScannedFile
 from swarmd.config.settings import Defaults, Settings, prompt_text
-from swarmd.core.agent import Agent, Limits, MemoryRules, Sandbox, Success, When
+from swarmd.core.agent import (
+    Adaptive,
+    Agent,
+    Consolidate,
+    Hooks,
+    Limits,
+    MemoryRules,
+    Sandbox,
+    SharedFolder,
+    Success,
+    When,
+)
 from swarmd.core.cron import CronError
 from swarmd.core.names import agent_name_problem
 from swarmd.core.schedule import ScheduleError, cron_schedule, every_schedule, parse_at, parse_zone
@@ -213,11 +225,11 @@ def _missing(raw: Mapping[str, Any], unsound: frozenset[str]) -> list[Complaint]
         found.append(Complaint(path=("runner",), text=text))
     schedule = raw.get("schedule")
     if isinstance(schedule, Mapping):
-        given = [name for name in schedule if name in ("cron", "every", "at")]
+        given = [name for name in schedule if name in SCHEDULES]
         found += [
             Complaint(
                 path=("schedule", name),
-                text=f"only one of cron, every and at may be there, and {given[0]} is",
+                text=f"only one of cron, every, at and adaptive may be there, and {given[0]} is",
             )
             for name in given[1:]
         ]
@@ -236,6 +248,7 @@ def _spanning(model: AgentFile, rules: Rules) -> list[Complaint]:
         if schedule.cron is not None:
             text = _never_in_zone(schedule.cron, zone)
             found += [Complaint(path=("schedule", "cron"), text=text)] if text is not None else []
+    found += spanning_memory(model)
     for index, path in enumerate(model.sandbox.write):
         found += _closed(("sandbox", "write", index), path, rules)
     if model.sandbox.home != "private":
@@ -295,13 +308,50 @@ def _agent(
             network=model.sandbox.network,
         ),
         limits=_limits(model.limits),
-        memory=MemoryRules(
-            prompt_tokens=model.memory.prompt_tokens,
-            read_only=tuple(model.memory.read_only),
-            reads=tuple(model.memory.reads),
-        ),
+        memory=_memory(model.memory),
         keys_scope=model.authority.keys,
         success=Success(keys_changed=tuple(model.success.keys_changed), command=tuple(model.success.command)),
+        hooks=Hooks(
+            before_commit=tuple(model.hooks.before_commit),
+            after_commit=tuple(model.hooks.after_commit),
+            timeout_seconds=model.hooks.timeout,
+        ),
+        consolidate=_consolidate(model.consolidate),
+        approval_keys=tuple(model.authority.approval),
+        approval_expires_seconds=model.authority.approval_expires,
+        skills=tuple(model.skills),
+    )
+
+
+def _memory(memory: MemoryTable) -> MemoryRules:
+    return MemoryRules(
+        prompt_tokens=memory.prompt_tokens,
+        read_only=tuple(memory.read_only),
+        reads=tuple(memory.reads),
+        persistent=memory.persistent,
+        log=memory.log,
+        compact_at=memory.compact_at,
+        context_tokens=memory.context_tokens,
+        summary_tokens=memory.summary_tokens,
+        summarizer_model=memory.summarizer_model,
+        summarizer_command=tuple(memory.summarizer_command),
+        approval=tuple(memory.approval),
+        shared=tuple(
+            SharedFolder(name=folder.name, write=folder.write, approval=folder.approval)
+            for folder in memory.shared
+        ),
+    )
+
+
+def _consolidate(table: ConsolidateTable) -> Consolidate:
+    return Consolidate(
+        cron=table.cron,
+        after_seconds=table.after,
+        model=table.model,
+        command=tuple(table.command),
+        sessions=table.sessions,
+        tokens_per_session=table.tokens_per_session,
+        timeout_seconds=table.timeout,
     )
 
 
@@ -325,6 +375,13 @@ def _when(model: AgentFile, rules: Rules) -> When:
         cron=schedule.cron,
         every_seconds=every,
         at=schedule.at,
+        adaptive=None
+        if schedule.adaptive is None
+        else Adaptive(
+            min_seconds=schedule.adaptive.min,
+            max_seconds=schedule.adaptive.max,
+            work=tuple(schedule.adaptive.work),
+        ),
         timezone=schedule.timezone or rules.host_zone,
         jitter_seconds=schedule.jitter,
         catch_up=schedule.catch_up,

@@ -153,7 +153,10 @@ def _field_hint(path: Path, own: frozenset[str]) -> str | None:
         return near
     if table and name in AgentFile.model_fields:
         return f"{name!r} belongs above the first [table] of the file"
-    elsewhere = {field: table_name for table_name, other in TABLES.items() for field in other.model_fields}
+    elsewhere: dict[str, str] = {}
+    for table_name, other in TABLES.items():
+        for field in other.model_fields:
+            elsewhere.setdefault(field, table_name)
     meant = did_you_mean(name, elsewhere)
     if meant is not None:
         field = meant.split("'")[1]

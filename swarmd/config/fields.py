@@ -142,6 +142,11 @@ def _glob_problem(glob: str) -> str | None:
     return None
 
 
+def _key_glob_problem(glob: str) -> str | None:
+    problem = key_name_problem(glob.replace("*", "x").replace("?", "x"))
+    return problem and expected_found("a pattern of keys, such as 'deploy.*'", shown(glob))
+
+
 CronText = Annotated[str, AfterValidator(_explained(_cron_problem)), Field(examples=["0 * * * *"])]
 EveryText = Annotated[str, AfterValidator(_explained(_every_problem)), Field(examples=["15m"])]
 ZoneName = Annotated[str, AfterValidator(_explained(zone_problem)), Field(examples=["Europe/Berlin"])]
@@ -152,4 +157,5 @@ KeyName = Annotated[str, AfterValidator(_explained(key_name_problem))]
 FilePath = Annotated[str, AfterValidator(_explained(_path_problem))]
 HomePath = Annotated[str, AfterValidator(_explained(_home_problem))]
 MemoryGlob = Annotated[str, AfterValidator(_explained(_glob_problem))]
+KeyGlob = Annotated[str, AfterValidator(_explained(_key_glob_problem))]
 Description = Annotated[str, Field(max_length=DESCRIPTION_CHARACTERS)]

@@ -10,18 +10,21 @@ from swarmd.config.problems import Path
 
 Raw = Mapping[str, Any]
 
-_SCHEDULES = frozenset({"cron", "every", "at"})
+SCHEDULES = frozenset({"cron", "every", "at", "adaptive"})
+"""The sorts of schedule, of which a file has one."""
 _PROMPTS = frozenset({"system_prompt", "system_prompt_file"})
 
 
 def normal(raw: Raw, folder: str) -> dict[str, Any]:
-    """`schedule = "..."` as its table; paths of sandbox and credential absolute, from the folder of the file."""
+    """`schedule = "..."` as its table; paths absolute (sandbox, skills, credential), from the file's folder."""
     found = dict(raw)
     if isinstance(found.get("schedule"), str):
         found["schedule"] = {"cron": found["schedule"]}
     sandbox = found.get("sandbox")
     if isinstance(sandbox, dict):
         found["sandbox"] = _anchored(sandbox, folder)
+    if isinstance(found.get("skills"), list):
+        found["skills"] = [_absolute(path, folder) for path in found["skills"]]
     runner = found.get("runner")
     credential = runner.get("credential") if isinstance(runner, dict) else None
     if isinstance(runner, dict) and isinstance(credential, str) and credential.startswith("file:"):
@@ -41,8 +44,8 @@ def merged(defaults: Raw, own: Raw) -> dict[str, Any]:
             found[name] = value
         elif name == "runner":
             found[name] = _runner(before, value)
-        elif name == "schedule" and _SCHEDULES & value.keys():
-            found[name] = {**{k: v for k, v in before.items() if k not in _SCHEDULES}, **value}
+        elif name == "schedule" and SCHEDULES & value.keys():
+            found[name] = {**{k: v for k, v in before.items() if k not in SCHEDULES}, **value}
         else:
             found[name] = _tables(before, value)
     return found

@@ -19,6 +19,7 @@ from swarmd.config.fields import (
     EveryText,
     FilePath,
     HomePath,
+    KeyGlob,
     KeyName,
     MemoryGlob,
     ParentName,
@@ -47,8 +48,20 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+class AdaptiveTable(Table):
+    """A schedule that follows the work."""
+
+    min: Annotated[float, Seconds(1, YEAR)] = Field(description="Between sessions while there is work")
+    max: Annotated[float, Seconds(1, YEAR)] = Field(description="Between sessions at most")
+    work: list[KeyName] = Field(
+        default=[], description="Keys that say that there is work, while they say anything"
+    )
+
+
 class ScheduleTable(Table):
-    """When the agent starts by itself: one of `cron`, `every` and `at`, or none of them. A text alone is `cron`."""
+    """When the agent starts by itself: one of `cron`, `every`, `at` and `adaptive`, or none of them. A text alone is
+    `cron`.
+    """
 
     cron: CronText | None = Field(
         default=None, description="Five fields as in crontab(5), or @hourly, @daily ..."
@@ -56,6 +69,9 @@ class ScheduleTable(Table):
     every: EveryText | None = Field(default=None, description="An interval, counted from 1970-01-01T00:00Z")
     at: Text | None = Field(
         default=None, description="Once, as 2026-12-24T18:00, in `timezone` or with an offset"
+    )
+    adaptive: AdaptiveTable | None = Field(
+        default=None, description="Sooner while there is work, later while there is none: min, max, work"
     )
     timezone: ZoneName | None = Field(default=None, description="The host's zone where it is left out")
     jitter: Annotated[float, Seconds(0, DAY)] = Field(
@@ -70,6 +86,14 @@ class ScheduleTable(Table):
     overlap: Literal["skip", "queue", "cancel_running"] = Field(
         default="skip", description="What becomes of a slot that is due while the agent runs"
     )
+
+
+class SharedTable(Table):
+    """A folder of notes that several agents have."""
+
+    name: AgentName = Field(description="Its name; every agent that lists it has the same folder")
+    write: bool = Field(default=False, description="Whether this agent's sessions may write there")
+    approval: bool = Field(default=False, description="What they write waits for an operator's yes")
 
 
 class SandboxTable(Table):
@@ -120,12 +144,44 @@ class MemoryTable(Table):
     reads: list[AgentName] = Field(
         default=[], description="Other agents' memory that it may read, never write"
     )
+    persistent: bool = Field(default=True, description="false: nothing is kept from one session to the next")
+    log: bool = Field(
+        default=False, description="Every turn of a session is kept in MEMORY.md, below `## Interaction Log`"
+    )
+    compact_at: float = Field(
+        default=0.9, gt=0, le=1, description="MEMORY.md is summarized when it reaches this part of its room"
+    )
+    context_tokens: Count | None = Field(
+        default=None,
+        description="The summarizer's window: a longer memory is summarized in pieces. Where it is smaller than "
+        "prompt_tokens it is the memory's room too",
+    )
+    summary_tokens: Count | None = Field(
+        default=None,
+        description="The most that a summary may have; half of the memory's room where it is left out",
+    )
+    summarizer_model: Text | None = Field(default=None, description="The model that summarizes the memory")
+    summarizer_command: list[Text] = Field(
+        default=[], description="A program that does it: it is given the text, and prints the summary"
+    )
+    approval: list[MemoryGlob] = Field(
+        default=[], description="Patterns of files whose changes by sessions wait for an operator's yes"
+    )
+    shared: list[SharedTable] = Field(
+        default=[], description="Folders of notes that it shares with other agents"
+    )
 
 
 class AuthorityTable(Table):
     """How far down the tree the agent's authority reaches."""
 
     keys: Literal["own", "below"] = Field(default="below", description="Whose keys it may set")
+    approval: list[KeyGlob] = Field(
+        default=[], description="Patterns of keys whose change by its sessions waits for an operator's yes"
+    )
+    approval_expires: Annotated[float, Seconds(60, YEAR)] = Field(
+        default=7 * DAY, description="What waits for a yes is given up after this long"
+    )
 
 
 class SuccessTable(Table):
@@ -135,6 +191,34 @@ class SuccessTable(Table):
         default=[], description="Keys that must have got another value by the session"
     )
     command: list[Text] = Field(default=[], description="A program and its arguments that must exit with 0")
+
+
+class HooksTable(Table):
+    """Programs that look at a session's change set, as JSON on standard input."""
+
+    before_commit: list[Text] = Field(
+        default=[], description="Run before each commit: another exit status than 0 refuses it"
+    )
+    after_commit: list[Text] = Field(default=[], description="Run after each commit")
+    timeout: Annotated[float, Seconds(1, DAY)] = Field(default=60.0, description="How long one may take")
+
+
+class ConsolidateTable(Table):
+    """Putting the memory in order: a session that reads recent transcripts and rewrites the memory, nothing else."""
+
+    cron: CronText | None = Field(default=None, description="When, as `schedule`")
+    after: Annotated[float, Seconds(1, YEAR)] | None = Field(
+        default=None, description="After this long without a session of the agent"
+    )
+    model: Text | None = Field(default=None, description="The model; left out: that of the agent's runner")
+    command: list[Text] = Field(
+        default=[], description="A program in the runner's place, for agents whose runner is a command"
+    )
+    sessions: int = Field(default=20, ge=1, le=1000, description="How many sessions it looks back at most")
+    tokens_per_session: Count | None = Field(
+        default=None, description="Its budget; left out: that of `limits`"
+    )
+    timeout: Annotated[float, Seconds(1, DAY)] = Field(default=1800.0, description="How long it may take")
 
 
 class AgentFile(Table):
@@ -160,6 +244,11 @@ class AgentFile(Table):
     memory: MemoryTable = MemoryTable()
     authority: AuthorityTable = AuthorityTable()
     success: SuccessTable = SuccessTable()
+    hooks: HooksTable = HooksTable()
+    consolidate: ConsolidateTable = ConsolidateTable()
+    skills: list[FilePath] = Field(
+        default=[], description="Folders with skills: a SKILL.md each, in itself or in folders below it"
+    )
 
 
 TABLES: dict[str, type[Table]] = {
@@ -169,6 +258,8 @@ TABLES: dict[str, type[Table]] = {
     "memory": MemoryTable,
     "authority": AuthorityTable,
     "success": SuccessTable,
+    "hooks": HooksTable,
+    "consolidate": ConsolidateTable,
 }
 
 

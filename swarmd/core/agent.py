@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 CatchUp = Literal["none", "last", "all"]
 Overlap = Literal["skip", "queue", "cancel_running"]
@@ -15,12 +15,26 @@ SandboxLevel = Literal["auto", "landlock", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptive:
+    """`[schedule] adaptive`: between `min_seconds` and `max_seconds` from one session to the next, sooner while open
+    handoffs or a key named in `work` say that there is work.
+    """
+
+    min_seconds: float
+    max_seconds: float
+    work: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class When:
-    """The `[schedule]` table: at most one of `cron`, `every_seconds`, `at`; none of them means never by itself."""
+    """The `[schedule]` table: at most one of `cron`, `every_seconds`, `at` and `adaptive`; none of them means never by
+    itself.
+    """
 
     cron: str | None = None
     every_seconds: float | None = None
     at: str | None = None
+    adaptive: Adaptive | None = None
     timezone: str = "UTC"
     jitter_seconds: float = 0.0
     catch_up: CatchUp = "none"
@@ -28,9 +42,9 @@ class When:
     overlap: Overlap = "skip"
 
     @property
-    def moments(self) -> tuple[str | None, float | None, str | None, str]:
+    def moments(self) -> tuple[str | None, float | None, str | None, str, Adaptive | None]:
         """What alone decides when slots are; the rest decides what becomes of them."""
-        return (self.cron, self.every_seconds, self.at, self.timezone)
+        return (self.cron, self.every_seconds, self.at, self.timezone, self.adaptive)
 
     @property
     def text(self) -> str | None:
@@ -65,12 +79,36 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFolder:
+    """A `[[memory.shared]]` table: a folder of notes that several agents have, by its name. `approval`: what the agent
+    writes there waits for an operator's yes.
+    """
+
+    name: str
+    write: bool = False
+    approval: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRules:
-    """The `[memory]` table: the prompt's budget in tokens, read-only globs, and whose memory it may read."""
+    """The `[memory]` table: the prompt's budget in tokens, read-only globs, whose memory it may read, and how the
+    memory is kept small. `approval` are globs of files whose changes wait for an operator's yes.
+    """
 
     prompt_tokens: int = 4000
     read_only: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    persistent: bool = True
+    log: bool = False
+    compact_at: float = 0.9
+    context_tokens: int | None = None
+    """The summarizer's window; None: what its model has, or a default."""
+    summary_tokens: int | None = None
+    """The most that a summary may have; None: half of the memory's room."""
+    summarizer_model: str | None = None
+    summarizer_command: tuple[str, ...] = ()
+    approval: tuple[str, ...] = ()
+    shared: tuple[SharedFolder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +117,30 @@ class Success:
 
     keys_changed: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """The `[hooks]` table: programs that are given a change set before and after its commit."""
+
+    before_commit: tuple[str, ...] = ()
+    after_commit: tuple[str, ...] = ()
+    timeout_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidate:
+    """The `[consolidate]` table: when, by which model or command, and within which bounds the memory is put in order.
+    At most one of `cron` and `after_seconds`; none of them means never.
+    """
+
+    cron: str | None = None
+    after_seconds: float | None = None
+    model: str | None = None
+    command: tuple[str, ...] = ()
+    sessions: int = 20
+    tokens_per_session: int | None = None
+    timeout_seconds: float = 1800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +164,13 @@ class Agent:
     memory: MemoryRules = MemoryRules()
     keys_scope: Literal["own", "below"] = "below"
     success: Success = Success()
+    hooks: Hooks = Hooks()
+    consolidate: Consolidate = Consolidate()
+    approval_keys: tuple[str, ...] = ()
+    """Globs of its own and others' keys whose change by its sessions waits for an operator's yes."""
+    approval_expires_seconds: float = 7 * 86400.0
+    skills: tuple[str, ...] = ()
+    """Folders of skills, absolute."""
 
 
 def to_json(agent: Agent) -> str:
@@ -116,21 +185,34 @@ def _fields(value: Any) -> dict[str, Any]:
 
 def from_json(text: str) -> Agent:
     """The definition that `to_json` wrote; a field that this version does not know is left out."""
-    raw = json.loads(text)
-    parts = {
-        "when": When,
-        "sandbox": Sandbox,
-        "limits": Limits,
-        "memory": MemoryRules,
-        "success": Success,
-    }
-    values = {name: _part(cls, raw.pop(name, {})) for name, cls in parts.items()}
-    return Agent(**values, **_known(Agent, raw))
+    return cast(Agent, _part(Agent, json.loads(text)))
+
+
+_PARTS: Mapping[str, type] = {
+    "when": When,
+    "adaptive": Adaptive,
+    "sandbox": Sandbox,
+    "limits": Limits,
+    "memory": MemoryRules,
+    "shared": SharedFolder,
+    "success": Success,
+    "hooks": Hooks,
+    "consolidate": Consolidate,
+}
+"""Fields that are tables of their own, or lists of such tables."""
 
 
 def _part(cls: type, raw: Mapping[str, Any]) -> Any:
-    known = _known(cls, raw)
-    return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in known.items()})
+    return cls(**{name: _value(name, value) for name, value in _known(cls, raw).items()})
+
+
+def _value(name: str, value: Any) -> Any:
+    if name == "runner_options" or value is None:
+        return value
+    part = _PARTS.get(name)
+    if isinstance(value, list):
+        return tuple(value if part is None else (_part(part, each) for each in value))
+    return value if part is None else _part(part, value)
 
 
 def _known(cls: type, raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,11 +82,14 @@ class WriteMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendMemory:
-    """Text added at the end of a memory file, whatever its revision; it never collides."""
+    """Text added at the end of a memory file, whatever its revision; it never collides. `under`: at the end of the
+    section below this heading (a whole line, as `## Interaction Log`), which is made where there is none.
+    """
 
     agent: str
     path: str
     text: str
+    under: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from swarmd.core.owners import subject_owner
+
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff
     from swarmd.core.tree import Tree
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 class Actor:
     """Who writes. `agent` None is the operator, who may do all; `by` is the name that history keeps.
 
+    `subject` is what a session is about (core.owners): its own memory is then the agent's folder about that subject.
     `depth` and `cause_handoff` say where a session's own handoffs come from; `epoch_sent` is not here: the
     number of handoffs a session has sent is asked of the world, so that drafts and checkpoints count.
     """
@@ -25,6 +28,14 @@ class Actor:
     session: int | None = None
     depth: int = 0
     cause_handoff: int | None = None
+    subject: str | None = None
+
+    @property
+    def owner(self) -> str | None:
+        """Whose folder its own memory is; None for an operator."""
+        if self.agent is None or self.subject is None:
+            return self.agent
+        return subject_owner(self.agent, self.subject)
 
     @property
     def name(self) -> str:

@@ -141,7 +141,32 @@ CREATE TRIGGER audit_update BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'th
 CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the audit is append-only'); END;
 """
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (("0001_first", FIRST),)
+MEMORY = """
+ALTER TABLE sessions ADD COLUMN subject TEXT;
+ALTER TABLE sessions ADD COLUMN quarantined TEXT;
+
+-- What waits for an operator's yes, bound to its digest; `state` ends once.
+CREATE TABLE approvals (
+  id INTEGER PRIMARY KEY, agent TEXT NOT NULL, session INTEGER, by TEXT NOT NULL, changes TEXT NOT NULL,
+  hash TEXT NOT NULL, reason TEXT NOT NULL, created TEXT NOT NULL, expires TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('open', 'approved', 'denied', 'expired', 'superseded')),
+  decided TEXT, decided_by TEXT, decided_reason TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX approvals_open ON approvals (expires, agent) WHERE state = 'open';
+CREATE INDEX approvals_agent ON approvals (agent, id);
+
+-- How far an agent's sessions have been looked through for its memory.
+CREATE TABLE consolidated (
+  agent TEXT PRIMARY KEY, until_session INTEGER NOT NULL, at TEXT NOT NULL, session INTEGER
+) WITHOUT ROWID;
+
+-- Of an adaptive schedule: the moment that was chosen, from when on, and why.
+CREATE TABLE adaptive (
+  agent TEXT PRIMARY KEY, next TEXT NOT NULL, step_seconds REAL NOT NULL, chosen TEXT NOT NULL, reason TEXT NOT NULL
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (("0001_first", FIRST), ("0002_memory", MEMORY))
 """Name and SQL of each migration, oldest first. Append; never edit one that was released."""
 
 VERSION = len(MIGRATIONS)

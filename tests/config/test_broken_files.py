@@ -62,7 +62,7 @@ BROKEN = [
     (P + R + "schedule = '*/90 * * * *'", "3: schedule: minute: "),
     (P + R + "schedule = '0 22-6 * * *'", "3: schedule: hour: '22-6': the range runs backwards; write 22-23,0-6"),
     (P + R + "[schedule]\ncron = '0 0 30 2 *'", "4: schedule.cron: day-of-month: it can never come"),
-    (P + R + "[schedule]\ncron = '0 * * * *'\nevery = '5m'", "5: schedule.every: only one of cron, every and at may be there, and cron is"),
+    (P + R + "[schedule]\ncron = '0 * * * *'\nevery = '5m'", "5: schedule.every: only one of cron, every, at and adaptive may be there, and cron is"),
     (P + R + "[schedule]\nevery = '0s'", "4: schedule.every: write whole seconds, from 1s"),
     (P + R + "[schedule]\nat = '2026-02-30T10:00'", "4: schedule.at: '2026-02-30T10:00' is no date and time"),
     (P + R + "[schedule]\nat = 2026-12-24T18:00:00", "4: schedule.at: expected text, found the date or time 2026-12-24 18:00:00 without quotes"),

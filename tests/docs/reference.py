@@ -101,18 +101,24 @@ def fields(schema: Mapping[str, Any] | None = None) -> Iterator[tuple[str, str, 
     for name, field in top.items():
         if name == "runner":
             for choice in field["oneOf"]:
-                yield from _table("runner", _resolved(schema, choice))
+                yield from _table("runner", _resolved(schema, choice), schema)
         elif name == "schedule":
-            yield from _table("schedule", _resolved(schema, field["anyOf"][-1]))
+            yield from _table("schedule", _resolved(schema, field["anyOf"][-1]), schema)
         elif "$ref" in field:
-            yield from _table(name, _resolved(schema, field))
+            yield from _table(name, _resolved(schema, field), schema)
         else:
             yield "", name, field, False
 
 
-def _table(table: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any], bool]]:
+def _table(
+    table: str, found: Mapping[str, Any], schema: Mapping[str, Any]
+) -> Iterator[tuple[str, str, Mapping[str, Any], bool]]:
+    """A table's fields; those of a table in it, or of a list of tables, after the field that holds them."""
     for name, field in found["properties"].items():
+        inner = field.get("items", field) if table != "runner" else {}
         yield table, name, field, name in found.get("required", ())
+        if "$ref" in inner:
+            yield from _table(f"{table}.{name}", _resolved(schema, inner), schema)
 
 
 def _resolved(schema: Mapping[str, Any], field: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -126,7 +132,9 @@ def _kind(field: Mapping[str, Any]) -> str:
         return ", ".join(json.dumps(choice) for choice in field["enum"])
     if "PT15M" in field.get("examples", ()):
         return "duration"
-    kind = str(field.get("type", ""))
+    if "$ref" in field.get("items", {}):
+        return "list of tables"
+    kind = "object" if "$ref" in field else str(field.get("type", ""))
     words = {
         "string": "text",
         "integer": "number",

@@ -65,7 +65,7 @@ def everything(swarm):
 def put_in(connection, table):
     """A row for a table that has none."""
     cells = {
-        name: 1 if kind == "INTEGER" else "x"
+        name: "open" if name == "state" else 1 if kind in ("INTEGER", "REAL") else "x"
         for _, name, kind, must, default, key in connection.execute(f"PRAGMA table_info({table})")
         if (must or key) and default is None
     }

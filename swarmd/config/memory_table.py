@@ -1,0 +1,69 @@
+"""What is judged of memory, its upkeep and its schedule from several fields of an agent file."""
+
+from __future__ import annotations
+
+from swarmd.config.model import AgentFile
+from swarmd.config.problems import Complaint
+
+
+def spanning_memory(model: AgentFile) -> list[Complaint]:
+    """Fields of these tables that do not go together."""
+    return [*_memory(model), *_consolidate(model), *_adaptive(model)]
+
+
+def _memory(model: AgentFile) -> list[Complaint]:
+    memory, found = model.memory, []
+    if not memory.persistent:
+        for name, given in (
+            ("log", memory.log),
+            ("summarizer_model", memory.summarizer_model),
+            ("summarizer_command", memory.summarizer_command),
+        ):
+            if given:
+                text = "is for a memory that is kept, and persistent = false keeps none"
+                found.append(Complaint(path=("memory", name), text=text))
+    if memory.summarizer_model is not None and memory.summarizer_command:
+        text = "only one of it and `summarizer_model` may be there"
+        found.append(Complaint(path=("memory", "summarizer_command"), text=text))
+    room = min(memory.prompt_tokens, memory.context_tokens or memory.prompt_tokens)
+    full = int(room * memory.compact_at)
+    if memory.summary_tokens is not None and memory.summary_tokens >= full:
+        text = f"must be below compact_at times the memory's room, {full:,} tokens, or each summary is summarized again"
+        found.append(Complaint(path=("memory", "summary_tokens"), text=text))
+    names: set[str] = set()
+    for index, folder in enumerate(memory.shared):
+        if folder.name in names:
+            found.append(
+                Complaint(path=("memory", "shared", index, "name"), text=f"{folder.name!r} is listed twice")
+            )
+        names.add(folder.name)
+        if folder.approval and not folder.write:
+            text = "is for a folder that it may write: add write = true"
+            found.append(Complaint(path=("memory", "shared", index, "approval"), text=text))
+    return found
+
+
+def _consolidate(model: AgentFile) -> list[Complaint]:
+    table, found = model.consolidate, []
+    if table.cron is not None and table.after is not None:
+        found.append(
+            Complaint(
+                path=("consolidate", "after"), text="only one of cron and after may be there, and cron is"
+            )
+        )
+    asked = table.cron is not None or table.after is not None
+    if asked and not model.memory.persistent:
+        text = "there is no memory to put in order: persistent = false"
+        found.append(Complaint(path=("consolidate",), text=text))
+    if table.command and table.model is not None:
+        found.append(
+            Complaint(path=("consolidate", "command"), text="only one of it and `model` may be there")
+        )
+    return found
+
+
+def _adaptive(model: AgentFile) -> list[Complaint]:
+    adaptive = model.schedule.adaptive
+    if adaptive is not None and adaptive.max < adaptive.min:
+        return [Complaint(path=("schedule", "adaptive", "max"), text="must not be below min")]
+    return []
