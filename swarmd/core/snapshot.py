@@ -63,6 +63,21 @@ class Aftermath:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalSeen:
+    """What a session of the agent's wanted and had to wait for a yes, as it stands now."""
+
+    id: int
+    target: str
+    session: int | None
+    created: datetime
+    expires: datetime
+    state: str
+    decided: datetime | None = None
+    decided_by: str = ""
+    decided_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictSeen:
     """Lines of the agent's that met other edits and stand aside."""
 
@@ -95,6 +110,8 @@ class Snapshot:
     sent: tuple[Handoff, ...] = ()
     aftermath: Aftermath | None = None
     conflicts: tuple[ConflictSeen, ...] = ()
+    approvals: tuple[ApprovalSeen, ...] = ()
+    """What waits for an operator's yes, and what became of it since a session that went well was told; newest first."""
     last_started: datetime | None = None
     last_outcome: str | None = None
     fence: str = ""

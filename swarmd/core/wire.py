@@ -57,6 +57,8 @@ class Request:
     memory: MemoryTree = field(repr=False)
     read_only: tuple[str, ...]
     """Globs of memory paths that the session may read and not change (as `[memory] read_only`, and `archive/**`)."""
+    held: tuple[str, ...] = ()
+    """Globs of memory paths whose changes wait for an operator's yes: whoever writes there by a call is told."""
     options: Mapping[str, JSON]
     """The agent's `[runner]` table without `kind`, as checked when the file was loaded."""
     folder: str

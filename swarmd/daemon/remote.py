@@ -11,6 +11,7 @@ from swarmd.core.changes import SendHandoff
 from swarmd.core.world import Actor
 from swarmd.daemon.logs import log
 from swarmd.errors import Busy, Failed, Refused, StoreUnusable, SwarmdError
+from swarmd.service import hooking
 from swarmd.service.control import RunWish
 from swarmd.service.loading import edited
 from swarmd.session.flow import order_of
@@ -20,7 +21,9 @@ from swarmd.store.connections import Connection
 
 if TYPE_CHECKING:
     from swarmd.core.agent import Agent
+    from swarmd.core.approvals import Approval
     from swarmd.daemon.daemon import Daemon
+    from swarmd.store.commit import Committed
 
 T = TypeVar("T")
 RUNS_AT_ONCE = 64
@@ -62,6 +65,27 @@ class LoopControl:
         """As Control."""
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self._daemon.starter.pump)
+
+    def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
+        """As Control."""
+        ports = self._daemon.ports
+        secrets = ports.secrets(agent.runner_options, agent.folder)
+        return self._do(self._of_the_daemon(hooking.ask(ports, secrets, agent, found, by)))
+
+    def tell_hook(self, agent: Agent, found: Approval, by: str, done: Committed) -> None:
+        """As Control."""
+        ports = self._daemon.ports
+        secrets = ports.secrets(agent.runner_options, agent.folder)
+        self._do(self._of_the_daemon(hooking.tell(ports, secrets, agent, found, by, done)))
+
+    async def _of_the_daemon(self, work: Coroutine[Any, Any, T]) -> T:
+        """Work that ends with the daemon: its stop cancels it."""
+        task = asyncio.ensure_future(work)
+        self._daemon.until_stop(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            raise Failed("the daemon stops; try again when it runs") from None
 
     def run(self, wish: RunWish) -> int:
         """As Control."""

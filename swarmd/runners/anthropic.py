@@ -237,8 +237,9 @@ def _prepare(request: Request, host: Host, where: Workspace, desk: Desk) -> _Pre
         programs=_programs(request, host, where, options, known),
     )  # fmt: skip
     memory = MemoryDesk(
-        agent=request.agent, folder=where.memory, base=request.memory, read_only=request.read_only, desk=desk
-    )
+        agent=request.agent, folder=where.memory, base=request.memory, read_only=request.read_only,
+        held=request.held, desk=desk,
+    )  # fmt: skip
     return _Prepared(where=where, job=job, memory=memory)
 
 

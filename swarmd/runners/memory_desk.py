@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from swarmd.core.approvals import HELD
 from swarmd.core.memory import FIRST_FILE, appended, matches, path_problem, size_problems, tree_problems
 from swarmd.core.wire import JSON, Desk, MemoryTree, Message, Reply
 from swarmd.errors import BadInput, Failed, NotFound, Refused, SwarmdError
@@ -32,12 +33,14 @@ class MemoryDesk:
     """The memory of one running session: one call after the other, so that a checkpoint never sees half of one."""
 
     def __init__(
-        self, *, agent: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk
-    ) -> None:
+        self, *, agent: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk,
+        held: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self._agent = agent
         self._folder = folder
         self._base = base
         self._read_only = read_only
+        self._held = held
         self._desk = desk
         self._one_at_a_time = asyncio.Lock()
         self._answers: OrderedDict[str, Reply] = OrderedDict()
@@ -136,7 +139,7 @@ class MemoryDesk:
             take_away(self._folder, file)
         except OSError as error:
             raise Refused(f"{file}: {error.strerror}") from None
-        return {"file": file}
+        return {"file": file, **self._word(file)}
 
     def _put(self, file: str, files: dict[str, bytes], data: bytes) -> JSON:
         self._may_change(file)
@@ -150,7 +153,11 @@ class MemoryDesk:
             put(self._folder, file, data)
         except OSError as error:
             raise Refused(f"{file}: {error.strerror}") from None
-        return {"file": file, "bytes": len(data)}
+        return {"file": file, "bytes": len(data), **self._word(file)}
+
+    def _word(self, file: str) -> dict[str, JSON]:
+        """What is said beside the answer: a change of such a file is kept back at the commit."""
+        return {"staged": True, "held": HELD} if matches(file, self._held) else {}
 
     def _may_change(self, file: str) -> None:
         if problem := path_problem(file):

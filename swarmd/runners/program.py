@@ -121,6 +121,7 @@ class ProgramRunner:
             folder=where.memory,
             base=request.memory,
             read_only=request.read_only,
+            held=request.held,
             desk=desk,
         )
         if self._adapter.desk == "mcp":

@@ -20,7 +20,7 @@ from swarmd.session.desk import SessionDesk
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, overtaken_draft
-from swarmd.store import audit, sessions, usage
+from swarmd.store import approvals, audit, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
 from swarmd.store.trees import tree_of
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from swarmd.session.flow import Order
 
 REASON_CHARS = 2000
+TELLING = frozenset({"committed", "no_change"})
+"""What a session that ended so was told counts as told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,8 @@ def _ended(
         by_model=result.by_model if result is not None else None,
         limits=in_force.limits if in_force is not None else agent.limits if agent is not None else None, draft=draft,
     )  # fmt: skip
+    if desk is not None and desk.tally.told and outcome in TELLING and order.mode == "commit":
+        approvals.told(connection, desk.tally.told, order.id)
     pair = desk.tally.pair if desk is not None else None
     if pair is not None and agent is not None and order.mode == "commit":
         usage.learn(connection, order.agent, measured_as(agent), order.id, pair)
@@ -141,6 +145,7 @@ def _committed(
         # One reason may stand against many acts.
         return "refused", "; ".join(dict.fromkeys(committed.refusals)), frozenset(), []
     drafts.close(connection, tally.drafts)
+    tally.saved = committed
     notes = [overtaken_draft(change, draft) for draft, change in closed]
     overtaken = [
         *(v.reason for v in verdicts if v.decision == "superseded"),

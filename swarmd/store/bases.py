@@ -15,13 +15,22 @@ from typing import Any, cast
 from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
-from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
+from swarmd.core.snapshot import (
+    Aftermath,
+    ApprovalSeen,
+    Below,
+    ConflictSeen,
+    ReportSeen,
+    Snapshot,
+    Trigger,
+)
 from swarmd.core.world import Document, Key
 from swarmd.errors import Refused
 from swarmd.store import trees
+from swarmd.store.approvals import approval_of
 from swarmd.store.queries import Row
 from swarmd.store.rows import document_of
-from swarmd.store.snapshots import aftermath_of, fence
+from swarmd.store.snapshots import aftermath_of, approval_seen, fence
 from swarmd.store.world import SqlWorld
 
 
@@ -49,6 +58,7 @@ def shown(snapshot: Snapshot) -> str:
             "last": None if after is None else
             [after.session, after.draft_session, len(after.refusals), len(after.superseded)],
             "conflicts": [conflict.id for conflict in snapshot.conflicts],
+            "approvals": [[one.id, one.state] for one in snapshot.approvals],
         },
         separators=(",", ":"),
     )  # fmt: skip
@@ -103,7 +113,7 @@ class _Rebuilding:
             open_handoffs=tuple(self._handoffs(base["open"])), more_open_handoffs=base["more"],
             sent=tuple(self._handoffs(base["sent"])),
             aftermath=None if last is None else self._aftermath(last),
-            conflicts=tuple(self._conflicts()),
+            conflicts=tuple(self._conflicts()), approvals=tuple(self._approvals()),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(self._connection, agent.name), token_ratio=base["tokens"][0], token_overhead=base["tokens"][1],
@@ -208,6 +218,14 @@ class _Rebuilding:
             )
             if row is not None:
                 found.append(ConflictSeen(**dict(row)))
+        return found
+
+    def _approvals(self) -> list[ApprovalSeen]:
+        found = []
+        for id, state in self._base.get("approvals", ()):
+            row = self._one(f"approval {id}", "SELECT * FROM approvals WHERE id = ?", id)
+            if row is not None:
+                found.append(approval_seen(approval_of(row), state))
         return found
 
 
