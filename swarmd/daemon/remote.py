@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from swarmd.core.changes import SendHandoff
 from swarmd.core.world import Actor
@@ -46,6 +47,7 @@ class LoopControl:
         self._daemon = daemon
         self.loop: asyncio.AbstractEventLoop | None = None
         self._waiters: dict[int, Future[None]] = {}
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         if self.loop is None:
@@ -70,17 +72,26 @@ class LoopControl:
         """As Control."""
         ports = self._daemon.ports
         secrets = ports.secrets(agent.runner_options, agent.folder)
-        return self._do(self._of_the_daemon(hooking.ask(ports, secrets, agent, found, by)))
+        return self._do(self._in_turn(found.id, hooking.ask(ports, secrets, agent, found, by)))
 
     def tell_hook(self, agent: Agent, found: Approval, by: str, done: Committed) -> None:
         """As Control."""
         ports = self._daemon.ports
         secrets = ports.secrets(agent.runner_options, agent.folder)
-        self._do(self._of_the_daemon(hooking.tell(ports, secrets, agent, found, by, done)))
+        self._do(self._in_turn(found.id, hooking.tell(ports, secrets, agent, found, by, done)))
 
-    async def _of_the_daemon(self, work: Coroutine[Any, Any, T]) -> T:
-        """Work that ends with the daemon: its stop cancels it."""
-        task = asyncio.ensure_future(work)
+    async def _in_turn(self, approval: int, work: Coroutine[Any, Any, T]) -> T:
+        """Work of an approval's hooks, which have one folder: one after another. The daemon's stop cancels it."""
+        turn = self._turns.setdefault(approval, asyncio.Lock())
+
+        async def alone() -> T:
+            try:
+                async with turn:
+                    return await work
+            finally:
+                work.close()
+
+        task = asyncio.ensure_future(alone())
         self._daemon.until_stop(task)
         try:
             return await task

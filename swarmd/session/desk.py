@@ -209,7 +209,9 @@ class SessionDesk:
             world.apply(verdict.effects)
         # Only now is anything staged: an act that means several changes is refused as one.
         for change, verdict, _ in judged:
-            if verdict.decision == "done":
+            # A wish for what is there already may take back an earlier one that still waits.
+            waits = verdict.decision == "nothing" and held_because(self._actor, change, world.tree)
+            if verdict.decision == "done" or waits:
                 self._keep(change, verdict)
         documents = [
             {**document, **self._word(change, verdict, world)} for change, verdict, document in judged
@@ -328,7 +330,7 @@ class SessionDesk:
         if problems:
             raise Refused(f"the memory copy may not be saved: {'; '.join(problems)}")
         memory = self.masking.tree(memory, self._base)
-        changes = [*self.tally.changes, *self._memory_changes(memory)]
+        changes = self._hooks.asked_about([*self.tally.changes, *self._memory_changes(memory)])
         if not self._saves:
             return {"checkpoint": None, "changes": [line(change) for change in changes], "superseded": []}
         number = self.tally.checkpoints + 1

@@ -281,6 +281,7 @@ async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
             outcome, reason = "failed", problem
     if outcome == "success" and started.order.mode == "commit":
         # The last word before the commit: the change set is whole, and nothing comes to it any more.
+        changes = tuple(started.hooks.asked_about(changes))
         facts = Facts(refusals=started.desk.tally.refused)
         problem = await started.hooks.before(started.actor, changes, facts)
         if problem is not None:

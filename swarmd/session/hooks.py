@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from swarmd.core.agent import Agent
 from swarmd.core.approvals import Approval
-from swarmd.core.changes import Change
+from swarmd.core.changes import Change, last_writes
 from swarmd.core.hook_documents import change_set, concerns
 from swarmd.core.judge import fold
 from swarmd.core.staging import Folded
@@ -115,6 +115,12 @@ class Hooks:
         self._stopped = True
         if self._asking is not None:
             self._asking.cancel()
+
+    def asked_about(self, changes: Sequence[Change]) -> list[Change]:
+        """The changes that are to be committed where a hook is asked: without the writes of a key that a later one
+        makes void, so that a session can mend what a hook does not like.
+        """
+        return last_writes(changes) if self.agent.hooks.before_commit else list(changes)
 
     async def before(
         self, actor: Actor, changes: Sequence[Change], facts: Facts, *, approved: bool = False

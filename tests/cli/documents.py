@@ -66,7 +66,29 @@ CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "chil
 SUM = {"sessions": 3, "tokens_in": 1200, "tokens_out": 30, "cache_read": None, "cache_write": None, "usd": 0.5,
        "tokens_unknown": 1, "usd_unknown": 2}  # fmt: skip
 
+APPROVAL = {
+    "id": 3, "agent": "studio", "session": 7, "by": "studio#7", "target": "studio/deploy", "acts": ["ctx_set"],
+    "state": "open", "reason": "a change of the key deploy needs an operator's approval", "created": AT, "expires": AT,
+    "decided": None, "decided_by": None, "decided_reason": None,
+}  # fmt: skip
+DECIDED = {
+    **APPROVAL,
+    "state": "denied",
+    "decided": AT,
+    "decided_by": "operator:root",
+    "decided_reason": NASTY,
+}
+
 SAMPLES: dict[str, Document] = {
+    "approval_list": listing(APPROVAL, {**DECIDED, "id": 2, "target": f"studio:{NASTY}"}),
+    "approval_show": {
+        **DECIDED, "hash": "ab", "whole": True, "verdict": None, "problem": NASTY,
+        "changes": [
+            {"act": "ctx_set", "target": "studio/deploy", "before": None, "after": NASTY, "diff": None},
+            {"act": "memory_write", "target": "studio:a.md", "before": {"text": "a"}, "after": {"base64": "AA=="},
+             "diff": f"-a\n+{NASTY}"},
+        ],
+    },
     "status": {
         "places": {"agents": "/a", "state": "/s", "runtime": "/r", "config": "/c"}, "daemon": {"running": True},
         "agents": {"in_force": 2, "paused": 0, "problems": 0}, "running": {"running": 1, "queued": 0},
