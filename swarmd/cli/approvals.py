@@ -43,8 +43,6 @@ def show_approval(invocation: Invocation, id: int) -> None:
 
 def _print(document: Mapping[str, Any]) -> None:
     output.facts(document, without=("changes", "hash", "whole"))
-    if document.get("whole") is False:
-        output.note("it is not what was held: its row in the store was changed since; see `swarmd verify`")
     for change in document["changes"]:
         output.line(f"{output.shown('', change.get('act'))}  {output.shown('', change.get('target'))}")
         if change.get("diff") is not None:

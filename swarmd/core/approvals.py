@@ -22,7 +22,7 @@ from swarmd.core.changes import (
 )
 from swarmd.core.instants import to_text
 from swarmd.core.memory import matches
-from swarmd.core.owners import agent_of_owner, shared_name
+from swarmd.core.owners import agent_of_owner, shared_name, subject_of
 from swarmd.core.tree import Tree
 from swarmd.core.world import Actor
 
@@ -59,8 +59,9 @@ class Approval:
 
     @property
     def actor(self) -> Actor:
-        """Who writes it once it is approved: the agent's session, which has asked for it."""
-        return Actor(by=self.by, agent=self.agent, session=self.session)
+        """Who writes it once it is approved: the agent's session, which has asked for it, about what it was."""
+        owner = getattr(self.changes[0], "agent", "") if self.changes else ""
+        return Actor(by=self.by, agent=self.agent, session=self.session, subject=subject_of(owner))
 
     def state_at(self, now: datetime) -> State:
         """Its state; one whose time is over has expired, whoever has noticed."""

@@ -33,9 +33,11 @@ def approval_list(view: View, args: Args) -> JSON:
 def approval_show(view: View, args: Args) -> JSON:
     """One with what it would do now: old and new value of a key, the difference that a memory file would have."""
     found = approvals.by_id(view.connection, number(args, "id"))
-    document = {**approval_doc(found, view), "hash": found.hash, "whole": found.bound == found.hash}
-    if found.state_at(view.now) != "open":
-        return {**document, "verdict": None, "problem": None, "changes": _wanted(found)}
+    whole = found.bound == found.hash
+    document = {**approval_doc(found, view), "hash": found.hash, "whole": whole}
+    if found.state_at(view.now) != "open" or not whole:
+        problem = None if whole else "it is not what was held: its row in the store was changed since"
+        return {**document, "verdict": None, "problem": problem, "changes": _wanted(found)}
     folded = fold(found.actor, found.changes, view.world, approved=True)
     problem = "; ".join(v.reason for v in folded.verdicts if v.decision in ("refused", "superseded")) or None
     return {**document, "verdict": folded.verdicts[-1].decision, "problem": problem,

@@ -27,14 +27,21 @@ LOOKED_BACK = 20
 
 
 def approval_of(row: sqlite3.Row) -> Approval:
-    """A row as a value."""
+    """A row as a value. What it holds is nothing where it cannot be read: then it is not what was held."""
     return Approval(
         id=row["id"], agent=row["agent"], session=row["session"], by=row["by"], target=row["target"],
-        changes=tuple(change_from_json(raw) for raw in json.loads(row["changes"])), hash=row["hash"],
+        changes=_changes(row["changes"]), hash=row["hash"],
         reason=row["reason"], created=from_text(row["created"]), expires=from_text(row["expires"]),
         state=row["state"], decided=maybe_instant(row["decided"]), decided_by=row["decided_by"],
         decided_reason=row["decided_reason"],
     )  # fmt: skip
+
+
+def _changes(text: str) -> tuple[Change, ...]:
+    try:
+        return tuple(change_from_json(raw) for raw in json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ()
 
 
 def by_id(connection: sqlite3.Connection, id: int) -> Approval:
@@ -245,6 +252,8 @@ def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     """What waits speaks of the agent by its new name, and is bound to that; what was changed by hand still shows."""
     for row in connection.execute("SELECT * FROM approvals WHERE state = 'open' ORDER BY id").fetchall():
         found = approval_of(row)
+        if found.bound != found.hash:
+            continue
         changes = tuple(_renamed(change, old, new) for change in found.changes)
         agent = new if found.agent == old else found.agent
         if (agent, changes) == (found.agent, found.changes):
@@ -253,7 +262,7 @@ def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
         connection.execute(
             "UPDATE approvals SET agent = ?, target = ?, changes = ?, hash = ? WHERE id = ?",
             (agent, target_of(changes[0]), json.dumps(as_json(changes), ensure_ascii=False),
-             bound if found.bound == found.hash else found.hash, found.id),
+             bound, found.id),
         )  # fmt: skip
     connection.execute("UPDATE approvals SET agent = ? WHERE agent = ?", (new, old))
 
@@ -287,5 +296,5 @@ def rows(
             values.append(value)
     if open_only:
         where.append("state = 'open'")
-    sql = f"SELECT * FROM approvals WHERE {' AND '.join(where)} ORDER BY created DESC, id DESC LIMIT ?"
+    sql = f"SELECT * FROM approvals WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
     return [approval_of(row) for row in connection.execute(sql, (*values, n))]

@@ -416,6 +416,8 @@ async def test_it_may_be_approved_while_a_session_of_the_agent_runs(swarm):
     "edit",
     [
         "changes = replace(changes, 'new', 'evil')",
+        "changes = 'no JSON'",
+        'changes = \'[{"kind": "rm"}]\'',
         "session = 2",
         "by = 'house#1'",
         "expires = '2099-01-01T00:00:00.000000Z'",
@@ -430,6 +432,7 @@ def test_a_row_that_was_edited_by_hand_is_not_approved(swarm, edit):
     with pytest.raises(Refused, match="is not what was held"):
         swarm.call("approval_approve", id=1)
     assert swarm.value("studio", "deploy") is None
+    assert "approval 1 is not what was held" in str(swarm.call("verify")["items"])
     assert swarm.call("approval_deny", id=1)["state"] == "denied"
 
 
