@@ -57,6 +57,10 @@ class Request:
     memory: MemoryTree = field(repr=False)
     read_only: tuple[str, ...]
     """Globs of memory paths that the session may read and not change (as `[memory] read_only`, and `archive/**`)."""
+    keeps_memory: bool = True
+    """False: the agent has no memory; its copy starts empty, and nothing in it is ever saved."""
+    archived: int = 0
+    """How many older texts its memory has, which are not in the copy: they are read by `memory_show`."""
     options: Mapping[str, JSON]
     """The agent's `[runner]` table without `kind`, as checked when the file was loaded."""
     folder: str

@@ -5,25 +5,37 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from swarmd.core.documents import memory_doc
-from swarmd.core.memory import path_problem
+from swarmd.core.documents import file_doc, memory_doc
+from swarmd.core.memory import is_archive, path_problem
 from swarmd.errors import BadInput, NotFound
-from swarmd.service.view import JSON, Args, View, items, number
+from swarmd.service.view import JSON, Args, View, items, number, text
 from swarmd.store import queries
 from swarmd.store.rows import DamagedText, is_text
 
 if TYPE_CHECKING:
     from swarmd.core.world import Document
 
+ARCHIVED_READ = 50
+"""Of how many archived files a list has the first line."""
+FIRST_LINE_READ = 4096
+
 
 def memory_list(view: View, args: Args) -> JSON:
-    """The files of an agent's memory."""
-    agent = view.memory_of(args)
-    return items([{**memory_doc(d), "first_line": _first_line(d)} for d in view.world.documents(agent)])
+    """The files of an agent's memory; `folder`: those below it alone, and nothing of their texts."""
+    agent, folder = view.memory_of(args), text(args, "folder", required=False)
+    files = [file for file in view.world.files(agent) if file.path.startswith(folder)]
+    if folder:
+        return items([file_doc(file) for file in files])
+    texts: dict[str, Document | None] = {document.path: document for document in view.world.documents(agent)}
+    # Of what is archived the newest; the texts of hundreds are not read for a list.
+    for file in [file for file in files if is_archive(file.path)][-ARCHIVED_READ:]:
+        texts[file.path] = view.world.document(agent, file.path)
+    return items([{**file_doc(file), "first_line": _first_line(texts.get(file.path))} for file in files])
 
 
-def _first_line(document: Document) -> str:
-    lines = (document.data or b"").decode("utf-8", "replace").strip().splitlines()
+def _first_line(document: Document | None) -> str:
+    data = b"" if document is None or document.data is None else document.data
+    lines = data[:FIRST_LINE_READ].decode("utf-8", "replace").strip().splitlines()
     return lines[0][:200] if lines else ""
 
 

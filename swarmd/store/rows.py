@@ -6,7 +6,7 @@ import sqlite3
 
 from swarmd.core.digests import digest
 from swarmd.core.instants import from_text
-from swarmd.core.world import Document, Key
+from swarmd.core.world import Document, FileFacts, Key
 from swarmd.errors import StoreUnusable
 
 UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
@@ -46,6 +46,12 @@ def document_of(row: sqlite3.Row) -> Document:
         raise DamagedText(row["agent"], row["path"], row["rev"])
     return Document(agent=row["agent"], path=row["path"], rev=row["rev"], data=row["data"],
                     at=from_text(row["at"]), by=row["by"])  # fmt: skip
+
+
+def facts_of(row: sqlite3.Row) -> FileFacts:
+    """A row of revisions, as a file's head without its text."""
+    return FileFacts(agent=row["agent"], path=row["path"], rev=row["rev"], size=row["size"], at=from_text(row["at"]),
+                     by=row["by"])  # fmt: skip
 
 
 def between(receiver: str | None, sender: str | None) -> tuple[list[str], list[object]]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from swarmd.core.world import Document, Key
-from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of, is_text, key_of
+from swarmd.core.memory import ARCHIVE
+from swarmd.core.world import Document, FileFacts, Key
+from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of, facts_of, is_text, key_of
 
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff
@@ -19,6 +20,8 @@ _DOCUMENT = (
     "JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev "
     "LEFT JOIN blobs b ON b.hash = h.hash WHERE h.agent = ?"
 )
+NOT_ARCHIVED = f"(h.path < '{ARCHIVE}' OR h.path >= '{ARCHIVE[:-1]}0')"
+"""The condition on a head that it is none of the archive: the digit follows the slash, so that this is a range."""
 
 
 class SqlWorld:
@@ -113,8 +116,26 @@ class SqlWorld:
 
     def documents(self, agent: str) -> Sequence[Document]:
         """As World."""
-        rows = self._connection.execute(f"{_DOCUMENT} AND h.hash IS NOT NULL ORDER BY h.path", (agent,))
+        rows = self._connection.execute(
+            f"{_DOCUMENT} AND h.hash IS NOT NULL AND {NOT_ARCHIVED} ORDER BY h.path", (agent,)
+        )
         return [document_of(row) for row in rows]
+
+    def files(self, agent: str) -> Sequence[FileFacts]:
+        """As World."""
+        rows = self._connection.execute(
+            "SELECT r.agent, r.path, r.rev, r.size, r.at, r.by FROM heads h JOIN revisions r ON r.agent = h.agent AND "
+            "r.path = h.path AND r.rev = h.rev WHERE h.agent = ? AND h.hash IS NOT NULL ORDER BY h.path",
+            (agent,),
+        )
+        return [facts_of(row) for row in rows]
+
+    def archived(self, agent: str) -> int:
+        """How many older texts its archive has."""
+        row = self._connection.execute(
+            f"SELECT count(*) FROM heads h WHERE h.agent = ? AND h.hash IS NOT NULL AND NOT {NOT_ARCHIVED}", (agent,)
+        ).fetchone()
+        return int(row[0])
 
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:
         """As World."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from swarmd.core.memory import ARCHIVE, is_archive
 from swarmd.core.wire import Reply
 from swarmd.runners.model.answers import JSON
 from swarmd.runners.model.loop import Called
@@ -56,7 +57,11 @@ class MemoryKit:
         inside = {name: size for name, size in files.items() if not path or name.startswith(f"{path}/")}
         if not inside and path:
             raise _Wrong(f"The path {ROOT}/{path} does not exist. Please provide a valid path.")
+        archived = [] if path else [name for name in inside if is_archive(name)]
+        total = sum(inside.pop(name) for name in archived)
         lines = [f"{size}B\t{ROOT}/{name}" for name, size in sorted(inside.items())]
+        if archived:
+            lines.append(f"{total}B\t{ROOT}/{ARCHIVE} ({len(archived)} older texts)")
         return "\n".join([f"Here are the files in {_full(path)}, with their sizes:", *lines])
 
     async def _create(self, args: Mapping[str, Any]) -> str:
