@@ -94,7 +94,8 @@ def _written(
     document = head if head is not None and stays else Document(
         agent=change.agent, path=change.path, rev=rev + 1, data=data, at=world.now, by=actor.by
     )  # fmt: skip
-    effect = MemoryWritten(document=document, parent=rev, merged=merged, conflicts=conflicts)
+    over = head.data if head is not None else None
+    effect = MemoryWritten(document=document, parent=rev, over=over, merged=merged, conflicts=conflicts)
     reason = (
         f"{len(conflicts)} places in {change.path} met other edits; what was written there is kept as conflicts"
         if conflicts

@@ -17,7 +17,10 @@ ARCHIVE = "archive/"
 """Where swarmd itself puts older texts. They stay, in whatever number: they count against no limit of the folder, and
 no session is given them by itself."""
 
-_FULL = re.compile(r"memory full: (?P<path>.+?) has (?P<size>[\d,]+) bytes and may have [\d,]+; with this ", re.DOTALL)
+_RESERVED = f"{ARCHIVE} is the folder of older texts, and nothing else may have its name"
+_FULL = re.compile(
+    r"memory full: (?P<path>.+?) has (?P<size>[\d,]+) bytes and may have [\d,]+; with this ", re.DOTALL
+)
 
 
 def path_problem(path: str) -> str | None:
@@ -25,8 +28,8 @@ def path_problem(path: str) -> str | None:
     if not path:
         return "a memory path may not be empty"
     parts = path.split("/")
-    if _folded(parts[0]) == ARCHIVE[:-1] and not is_archive(path):
-        return f"{_shown(path)}: {ARCHIVE} is the folder of older texts, and nothing else may have its name"
+    if parts[0] != ARCHIVE[:-1] == _folded(parts[0]):
+        return f"{_shown(path)}: {_RESERVED}"
     if len(parts) > PATH_PARTS:
         return f"{_shown(path)}: a memory path has up to {PATH_PARTS} parts; this one has {len(parts)}"
     for part in parts:
@@ -77,6 +80,8 @@ def tree_problems(paths: Iterable[str]) -> list[str]:
         problems.append(
             f"a memory folder may have {FOLDER_FILES} files; this one has {count}: remove or join some"
         )
+    if ARCHIVE[:-1] in names:
+        problems.append(f"{_shown(ARCHIVE[:-1])}: {_RESERVED}")
     return problems + _twins(names)
 
 
@@ -127,7 +132,9 @@ FULL = "memory full: "
 
 def too_large(path: str, size: int, limit: int) -> str:
     """What is said of a file (or FOLDER) that is over its limit as it stands."""
-    return f"{FULL}{_named(path)} has {size:,} bytes and may have {limit:,}: cut at least {size - limit:,} bytes"
+    return (
+        f"{FULL}{_named(path)} has {size:,} bytes and may have {limit:,}: cut at least {size - limit:,} bytes"
+    )
 
 
 def no_room(path: str, size: int, wanted: int, limit: int) -> str:

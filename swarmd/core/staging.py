@@ -45,10 +45,13 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryWritten:
-    """A memory file's next revision; `parent` is the head it follows, `conflicts` what the merge set aside."""
+    """A memory file's next revision; `parent` is the head it follows, `over` the text of that (None: it has none),
+    `conflicts` what the merge set aside.
+    """
 
     document: Document
     parent: int
+    over: bytes | None = None
     merged: bool = False
     conflicts: tuple[Conflict, ...] = ()
 

@@ -191,7 +191,11 @@ def _keep(connection: Connection, id: int, part: int, changes: Sequence[Change],
 
 
 def _keep_notes(
-    connection: Connection, order: Order, desk: SessionDesk, overtaken: Sequence[Note], problems: Sequence[str]
+    connection: Connection,
+    order: Order,
+    desk: SessionDesk,
+    overtaken: Sequence[Note],
+    problems: Sequence[str],
 ) -> None:
     """What was refused or overtaken and is in no change set: acts when they were asked for, files of the copy."""
     tally, masked = desk.tally, desk.masking.text

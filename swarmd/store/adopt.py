@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from swarmd.core.merge import Merged, merge
 from swarmd.core.staging import Conflict
 from swarmd.core.world import Document, agent_of
 from swarmd.errors import Busy
-from swarmd.store import audit, documents, marks
+from swarmd.store import audit, documents, losses, marks
 from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
 from swarmd.store.marks import Mark
 from swarmd.store.shelf import Shelf
@@ -65,9 +65,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """The revisions that a person's text makes, over the head that they were planned for."""
+    """The revisions that a person's text makes, over the head that they were planned for, and that one's text."""
 
     over: int
+    head: bytes | None
     documents: tuple[tuple[Document, int], ...]
     conflicts: tuple[Conflict, ...]
     conflicts_by: str
@@ -92,7 +93,8 @@ def adopt(shelf: Shelf, agent: str, unsure: Collection[str] = ()) -> list[Adopte
     for path, file in look.edited.items():
         mark = known.get(path)
         seen = None if mark is None or path in unsure else mark
-        item = take(shelf, agent, path, file, seen, None)
+        beside = [other.data for name, other in look.edited.items() if name != path]
+        item = take(shelf, agent, path, file, seen, None, beside)
         adopted += [item] if item is not None else []
     return adopted
 
@@ -249,6 +251,7 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
             return None
         document = Document(agent=agent, path=path, rev=head.rev + 1, data=None, at=shelf.clock(), by=by)
         documents.add_revision(connection, document, head.rev, "adopt")
+        losses.note(connection, losses.Rewrite(document=document, before=head.rev, over=head.data))
         marks.seen(connection, agent, path, document.rev, None)
         adopted = Adopted(agent=agent, path=path, rev=document.rev, head=document.rev, by=by, deleted=True)
         _audit(connection, adopted, document.at)
@@ -258,9 +261,11 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
 
 
 def take(
-    shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None, swapped: Mark | None
-) -> Adopted | None:
-    """Make a person's text a revision, and merge it with the head.
+    shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None, swapped: Mark | None,
+    beside: Sequence[bytes] = (),
+) -> Adopted | None:  # fmt: skip
+    """Make a person's text a revision, and merge it with the head. `beside`: other files of the agent's that the person
+    has saved, into which lines may have been moved.
 
     `seen` tells what the file held before; `swapped`: the text came out of this swap, and the file holds what was
     swapped in; else the file holds the text. Durable, since the next swap takes the only other copy away.
@@ -268,7 +273,7 @@ def take(
     for _ in range(TRIES):
         plan = _plan(shelf, agent, path, file, seen)
         try:
-            return shelf.writer.do(lambda c, plan=plan: _apply(c, agent, path, file, plan, swapped))  # type: ignore[misc]
+            return shelf.writer.do(lambda c, plan=plan: _apply(c, agent, path, file, plan, swapped, beside))  # type: ignore[misc]
         except HeadMoved:
             continue
     raise HeadMoved(f"{path}: the head moves faster than it can be merged")
@@ -281,6 +286,7 @@ def _apply(
     file: File,
     plan: _Plan | None,
     swapped: Mark | None,
+    beside: Sequence[bytes],
 ) -> Adopted | None:
     mark = marks.mark(connection, agent, path)
     rev = mark.rev if mark is not None else 0
@@ -291,6 +297,8 @@ def _apply(
             documents.add_revision(
                 connection, document, parent, "adopt" if document.rev == plan.adopted.rev else "merge"
             )
+        last = plan.documents[-1][0]
+        losses.note(connection, losses.Rewrite(document=last, before=plan.over, over=plan.head), beside)
         at = plan.documents[0][0].at
         for conflict in plan.conflicts:
             session = documents.session_of(plan.conflicts_by)
@@ -343,8 +351,8 @@ def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) ->
         removed=_removed(head, merged.data, last),
     )  # fmt: skip
     return _Plan(
-        over=over, documents=tuple(revisions), conflicts=conflicts, conflicts_by=head.by if head is not None else by,
-        adopted=adopted,
+        over=over, head=head.data if head is not None else None, documents=tuple(revisions), conflicts=conflicts,
+        conflicts_by=head.by if head is not None else by, adopted=adopted,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ _OWNED = (
     ("keys", "agent"), ("key_history", "agent"), ("revisions", "agent"), ("heads", "agent"), ("conflicts", "agent"),
     ("slots", "agent"), ("sessions", "agent"), ("reports", "agent"), ("reports", "parent"), ("agent_history", "agent"),
     ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"),
+    ("losses", "agent"),
 )  # fmt: skip
 _NAMES_IN_CHANGES = ("agent", "to", "sender")
 
@@ -89,6 +90,7 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
         "pauses",
         "raised",
         "counted",
+        "losses",
     ):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (agent,))
     connection.execute("DELETE FROM meta WHERE key = ?", (resumed_key(agent),))

@@ -155,6 +155,12 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_open ON approvals (expires, agent) WHERE state = 'open';
 CREATE INDEX approvals_agent ON approvals (agent, id);
 
+-- Rewrites that lost most of a file: the revision that did it, the one before, how many lines that had and are kept.
+CREATE TABLE losses (
+  agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL, before INTEGER NOT NULL, lines INTEGER NOT NULL,
+  kept INTEGER NOT NULL, PRIMARY KEY (agent, path)
+) WITHOUT ROWID;
+
 -- How far an agent's sessions have been looked through for its memory.
 CREATE TABLE consolidated (
   agent TEXT PRIMARY KEY, until_session INTEGER NOT NULL, at TEXT NOT NULL, session INTEGER

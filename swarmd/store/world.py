@@ -133,7 +133,8 @@ class SqlWorld:
     def archived(self, agent: str) -> int:
         """How many older texts its archive has."""
         row = self._connection.execute(
-            f"SELECT count(*) FROM heads h WHERE h.agent = ? AND h.hash IS NOT NULL AND NOT {NOT_ARCHIVED}", (agent,)
+            f"SELECT count(*) FROM heads h WHERE h.agent = ? AND h.hash IS NOT NULL AND NOT {NOT_ARCHIVED}",
+            (agent,),
         ).fetchone()
         return int(row[0])
 
