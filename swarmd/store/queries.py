@@ -222,13 +222,20 @@ def key_value(connection: sqlite3.Connection, agent: str, key: str, version: int
     return None if row is None else row["value"]
 
 
-def revisions(connection: sqlite3.Connection, agent: str, path: str | None, n: int = 1000) -> list[Row]:
+def revisions(connection: sqlite3.Connection, agent: str, path: str | None, window: Window) -> list[Row]:
     """The revisions of an agent's memory files, newest first."""
-    where, values = ["agent = ?"], list[Any]([agent])
+    where, values = _windowed("at", window)
+    where.append("agent = ?")
+    values.append(agent)
     if path is not None:
         where.append("path = ?")
         values.append(path)
-    return _select(connection, "SELECT * FROM revisions", where, values, "at DESC, rev DESC", n)
+    return _select(connection, "SELECT * FROM revisions", where, values, "at DESC, rev DESC, path", window.n)
+
+
+def all_revisions(connection: sqlite3.Connection, agent: str, path: str) -> list[Row]:
+    """Every revision of one file, oldest first."""
+    return _select(connection, "SELECT * FROM revisions", ["agent = ?", "path = ?"], (agent, path), "rev", -1)
 
 
 def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> Row | None:
