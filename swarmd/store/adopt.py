@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from swarmd.core.ancestry import Known, base_of, removed_lines
-from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, tree_problems
+from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, is_archive, tree_problems
 from swarmd.core.merge import Merged, merge
 from swarmd.core.staging import Conflict
 from swarmd.core.world import Document, agent_of
@@ -18,6 +18,7 @@ from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
 from swarmd.store.marks import Mark
 from swarmd.store.shelf import Shelf
 from swarmd.store.stable import File, Unfit
+from swarmd.store.stable import Look as LookOf
 
 BASES = 8
 """How many of the last revisions a person's text may have been made from."""
@@ -159,7 +160,7 @@ def look_at(folder: Folder, known: Mapping[str, Mark], shelf: Shelf) -> Look:
         return look
     listing = folder.listing(known)
     look.problems |= listing.unfit
-    here = _look_at_files(folder, listing, known, look)
+    here = _look_at_files(folder, listing, known, look, shelf)
     missing = [path for path, mark in known.items() if mark.seen_hash is not None and path not in here]
     if listing.whole:
         # What lies behind a link or in a folder that cannot be read is not gone.
@@ -169,10 +170,20 @@ def look_at(folder: Folder, known: Mapping[str, Mark], shelf: Shelf) -> Look:
     return look
 
 
-def _look_at_files(folder: Folder, listing: Listing, known: Mapping[str, Mark], look: Look) -> set[str]:
+def _look_at_files(
+    folder: Folder, listing: Listing, known: Mapping[str, Mark], look: Look, shelf: Shelf
+) -> set[str]:
     here: set[str] = set()
     total = 0
-    for path in sorted(listing.files):
+    before, after = shelf.looks.get(folder.agent, {}), dict[str, tuple[LookOf, str]]()
+    for path, seen in sorted(listing.files.items()):
+        mark = known.get(path)
+        as_before = before.get(path)
+        if mark is not None and seen is not None and as_before == (seen, mark.seen_hash):
+            after[path] = as_before
+            total += 0 if is_archive(path) else seen[2]
+            here.add(path)
+            continue
         found = folder.read(path)
         if found is None:
             continue
@@ -180,18 +191,20 @@ def _look_at_files(folder: Folder, listing: Listing, known: Mapping[str, Mark], 
         if isinstance(found, Unfit):
             look.problems[path] = found.why
             continue
-        mark = known.get(path)
-        total += len(found.data)
+        if found.look is not None:
+            after[path] = found.look, found.digest
+        total += 0 if is_archive(path) else len(found.data)
         if mark is not None and found.digest == mark.seen_hash:
             continue
         if mark is not None and found.digest == mark.hash:
             look.published.append((path, mark.rev, found.digest))
         elif mark is not None and mark.phase == "todo" and found.digest == mark.swap_hash:
             look.published.append((path, mark.swap_rev or 0, found.digest))
-        elif total > FOLDER_BYTES:
+        elif total > FOLDER_BYTES and not is_archive(path):
             look.problems[path] = f"with it the folder has more than {FOLDER_BYTES} bytes: it is not taken"
         else:
             look.edited[path] = found
+    shelf.looks[folder.agent] = after
     return here
 
 
