@@ -23,6 +23,7 @@ _FULL = re.compile(
 )
 
 
+@lru_cache(maxsize=16_384)
 def path_problem(path: str) -> str | None:
     """Why `path` may not name a memory file, or None where it may."""
     if not path:

@@ -26,10 +26,8 @@ class MemoryTree:
     @classmethod
     def of(cls, files: Mapping[str, bytes]) -> MemoryTree:
         """The tree that holds these bytes under these paths."""
-        return cls(
-            files={path: digest(data) for path, data in sorted(files.items())},
-            blobs={digest(data): data for data in files.values()},
-        )
+        names = {path: digest(data) for path, data in sorted(files.items())}
+        return cls(files=names, blobs={name: files[path] for path, name in names.items()})
 
     def read(self, path: str) -> bytes | None:
         """The bytes under `path`, or None where there is no such file."""

@@ -226,7 +226,7 @@ def _refuse_edits(look: Look, known: Mapping[str, Mark]) -> None:
     """Leave out new files whose names cannot stand beside the others."""
     names = {path for path, mark in known.items() if mark.hash is not None} - set(look.gone)
     new = sorted(set(look.edited) - names)
-    if not tree_problems([*names, *new]):
+    if not new or not tree_problems([*names, *new]):
         return
     for path in new:
         if problems := tree_problems([*names, path]):
