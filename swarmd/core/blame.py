@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from swarmd.core.deltas import same_end, same_start
 from swarmd.core.merge import keys_of, lines_of, matches
 
 MOVED_CHARACTERS = 5
@@ -163,28 +164,20 @@ def _difference(new: bytes, old: bytes) -> _Difference:
 
 def _same_start(a: bytes, b: bytes) -> int:
     """How many bytes of whole lines both begin with."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
-    return a.rfind(b"\n", 0, low) + 1
+    return a.rfind(b"\n", 0, same_start(a, b)) + 1
 
 
 def _same_end(a: bytes, b: bytes, most: int) -> int:
     """How many bytes of whole lines both end with, `most` at most."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        same = a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]
-        low, high = (middle, high) if same else (low, middle - 1)
-    start = len(a) - low
-    if low and (
-        (start and a[start - 1 : start] != b"\n")
-        or (len(b) > low and b[len(b) - low - 1 : len(b) - low] != b"\n")
-    ):
-        end_of_line = a.find(b"\n", start)
-        return 0 if end_of_line < 0 else len(a) - end_of_line - 1
-    return low
+    size = same_end(a, b, most)
+    if size == 0 or (_begins_a_line(a, len(a) - size) and _begins_a_line(b, len(b) - size)):
+        return size
+    end_of_line = a.find(b"\n", len(a) - size)
+    return 0 if end_of_line < 0 else len(a) - end_of_line - 1
+
+
+def _begins_a_line(text: bytes, at: int) -> bool:
+    return at == 0 or text[at - 1 : at] == b"\n"
 
 
 def _moved(difference: _Difference, left: list[_Span]) -> tuple[list[_Span], list[_Span]]:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from swarmd.core.deltas import same_start
 from swarmd.core.memory import FIRST_FILE, is_archive
 from swarmd.core.merge import keys_of, lines_of
 
@@ -37,7 +38,7 @@ def loss_of(path: str, old: bytes, new: bytes | None, beside: Iterable[bytes] = 
     text = new or b""
     if len(old) < LEAST_BYTES or is_archive(path) or (path != FIRST_FILE and len(text) >= len(old) * SHRUNK):
         return None
-    if _in_common(old, text) >= len(old) * LEFT:
+    if same_start(old, text) >= len(old) * LEFT:
         return None  # most rewrites touch one place; lines need not be looked at
     had = _bag(old)
     here = had & _bag(text)
@@ -48,18 +49,6 @@ def loss_of(path: str, old: bytes, new: bytes | None, beside: Iterable[bytes] = 
     if _length(left) >= _length(had) * LEFT:
         return None
     return Loss(lines=had.total(), left=left.total())
-
-
-def _in_common(a: bytes, b: bytes) -> int:
-    """How many bytes both begin with."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _bag(text: bytes) -> Counter[bytes]:

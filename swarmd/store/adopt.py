@@ -13,7 +13,7 @@ from swarmd.core.merge import Merged, merge
 from swarmd.core.staging import Conflict
 from swarmd.core.world import Document, agent_of
 from swarmd.errors import Busy
-from swarmd.store import audit, documents, losses, marks
+from swarmd.store import audit, documents, losses, marks, texts
 from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
 from swarmd.store.marks import Mark
 from swarmd.store.shelf import Shelf
@@ -385,8 +385,6 @@ def _ancestors(
     ]
     known = None
     if seen is not None and seen.seen_hash is not None:
-        row = connection.execute(
-            "SELECT data FROM blobs WHERE hash = ? AND typeof(data) = 'blob'", (seen.seen_hash,)
-        ).fetchone()
-        known = None if row is None else Known(rev=seen.seen_rev, data=bytes(row[0]))
+        text = texts.of_digest(connection, seen.seen_hash)
+        known = None if text is None else Known(rev=seen.seen_rev, data=text)
     return head, known, last

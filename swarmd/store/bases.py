@@ -128,12 +128,12 @@ class _Rebuilding:
                 continue  # an earlier swarmd gave these too; all that is shown of them is their number
             row = self._one(
                 f"{path}, revision {rev}",
-                "SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by, b.data FROM revisions r JOIN blobs b "
-                "ON b.hash = r.hash WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
+                "SELECT agent, path, rev, hash, at, by FROM revisions WHERE agent = ? AND path = ? AND rev = ? AND "
+                "EXISTS (SELECT 1 FROM blobs b WHERE b.hash = revisions.hash)",
                 agent, path, rev,
             )  # fmt: skip
             if row is not None:
-                found.append(document_of(row))
+                found.append(document_of(self._connection, row))
         return found
 
     def _keys(self) -> dict[str, list[Key]]:

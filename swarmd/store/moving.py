@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from swarmd.store import texts
 from swarmd.store.holding import resumed_key
 from swarmd.store.trees import tree_changed
 
@@ -104,6 +105,4 @@ def forget_texts(connection: sqlite3.Connection, hashes: Sequence[str]) -> None:
     shared = {
         row[0] for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE hash IS NOT NULL")
     }
-    connection.executemany(
-        "DELETE FROM blobs WHERE hash = ?", [(hash,) for hash in hashes if hash not in shared]
-    )
+    texts.forget(connection, set(hashes) - shared)

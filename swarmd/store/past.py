@@ -30,10 +30,7 @@ _THEN = (
     "WHERE r.agent = ?1 AND r.rev = "
     "(SELECT max(rev) FROM revisions WHERE agent = r.agent AND path = r.path AND at < ?2)"
 )
-_REVISION = (
-    "SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by, b.data FROM revisions r LEFT JOIN blobs b ON b.hash = r.hash "
-    + _THEN
-)
+_REVISION = f"SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by FROM revisions r {_THEN}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +161,7 @@ class PastWorld:
         if agent == self._seen.agent.name and path in self._documents:
             return self._documents[path]
         row = self._connection.execute(f"{_REVISION} AND r.path = ?3", (agent, self._at, path)).fetchone()
-        return None if row is None else document_of(row)
+        return None if row is None else document_of(self._connection, row)
 
     def documents(self, agent: str) -> Sequence[Document]:
         """As World."""
@@ -172,7 +169,7 @@ class PastWorld:
             return list(self._seen.memory)
         sql = f"{_REVISION} AND r.hash IS NOT NULL ORDER BY r.path"
         rows = self._connection.execute(sql, (agent, self._at))
-        return [document_of(row) for row in rows if not is_archive(row["path"])]
+        return [document_of(self._connection, row) for row in rows if not is_archive(row["path"])]
 
     def files(self, agent: str) -> Sequence[FileFacts]:
         """As World."""

@@ -145,6 +145,10 @@ MEMORY = """
 ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
 
+-- A text with a base is kept as its difference from that one: see store.texts, which alone reads and writes `data`.
+ALTER TABLE blobs ADD COLUMN base TEXT;
+CREATE INDEX blobs_base ON blobs (base) WHERE base IS NOT NULL;
+
 -- What waits for an operator's yes, bound to its digest; `state` ends once.
 CREATE TABLE approvals (
   id INTEGER PRIMARY KEY, agent TEXT NOT NULL, session INTEGER, by TEXT NOT NULL, changes TEXT NOT NULL,
