@@ -114,11 +114,10 @@ def blocks(text: str) -> list[Block]:
         last = page.end_of_block(place, 2)
         head = _HEAD.fullmatch(page.lines[first])
         assert head is not None
-        body = page.lines[first + 1 : last]
-        while body and not body[-1].strip():
-            body.pop()
-        if body and body[-1] == _CLOSE:
-            body.pop()
+        close = next((n for n in range(last - 1, first, -1) if page.lines[n] == _CLOSE), None)
+        body = page.lines[first + 1 : last if close is None else close]
+        # What somebody has written behind the line that closes it is no part of it.
+        last = last if close is None else page.after_blank(close + 1, last)
         told = _SESSION.fullmatch(head["role"])
         found.append(
             Block(
@@ -222,6 +221,10 @@ class _Page:
         if behind is not None or closed:
             return last if behind is None else behind
         return headings[0] if headings else last
+
+    def after_blank(self, start: int, stop: int) -> int:
+        """The first line between these with something on it, or `stop`."""
+        return next((n for n in range(start, stop) if self.lines[n].strip()), stop)
 
     def _ending(self, start: int, stop: int, level: int) -> int | None:
         """The first heading of this level or above between these lines."""

@@ -38,6 +38,9 @@ REFUSALS_KEPT = 500
 ACTS_PER_SESSION = 5000
 """More is no work but a loop; each act costs a judgement and a line of the journal."""
 
+Saved = tuple[list[Change], list[tuple[int, Change]], committing.Committed]
+"""Of a checkpoint: its changes, those of drafts that others had closed, and what was committed."""
+
 
 class SessionDesk:
     """core.wire.Desk for one session at one epoch. It is not thread-safe: it lives on the daemon's loop, where calls
@@ -307,7 +310,8 @@ class SessionDesk:
     # -- memory and checkpoints -----------------------------------------------------------------------------
 
     def _memory_changes(self, memory: MemoryTree) -> list[Change]:
-        return differences(self._agent.name, self._base, memory, self._bases)
+        found = differences(self._agent.name, self._base, memory, self._bases)
+        return found if self.log is None else self.log.beside(found)
 
     async def _checkpoint_in_turn(
         self, message: Message, memory: MemoryTree, problems: Sequence[str]
@@ -332,16 +336,18 @@ class SessionDesk:
             return {"checkpoint": None, "changes": [line(change) for change in changes], "superseded": []}
         number = self.tally.checkpoints + 1
         await self._ports.settle(self._agent.name)
-        # Only now: what is said meanwhile is in the log too. (Acts wait for their turn.)
+        # Only now: acts wait for their turn, but what is said does not.
         changes = self._with_log([*self.tally.changes, *self._memory_changes(memory)])
-        forget_log = self.log.taken(changes) if self.log is not None else lambda: None
+        log = self.log.at_checkpoint(changes, memory) if self.log is not None else None
         # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
-        changes, closed, committed = await self._commit(changes, number, memory)
-        forget_log()
+        texts = {**memory.blobs, **(log.texts if log is not None else {})}
+        changes, closed, committed = await self._commit(changes, number, texts)
         overtaken = [overtaken_draft(change, draft) for draft, change in closed]
         self._saved(number, changes, committed.folded.verdicts, overtaken)
         self._base = memory
+        if log is not None:
+            log.settle(changes, committed.folded.verdicts, self._bases)
         for agent in committed.memory_of:
             await self._ports.settle(agent)
         lines = zip(changes, committed.folded.verdicts, strict=True)
@@ -351,14 +357,10 @@ class SessionDesk:
             "superseded": [note.reason for note in self.tally.superseded],
         }
 
-    async def _commit(
-        self, changes: Sequence[Change], number: int, memory: MemoryTree
-    ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
+    async def _commit(self, changes: Sequence[Change], number: int, texts: Mapping[str, bytes]) -> Saved:
         taken = dict(self.tally.drafts)
 
-        def work(
-            connection: Connection,
-        ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
+        def work(connection: Connection) -> Saved:
             sessions.still_running(connection, self._session, self._epoch)
             kept, closed = drafts.without_closed(connection, taken, changes)
             done = committing.commit(connection, self._actor, kept, self._ports.clock.now(), act="checkpoint",
@@ -366,7 +368,7 @@ class SessionDesk:
             if done.refusals:
                 raise Refused("nothing was saved: " + "; ".join(done.refusals))
             drafts.close(connection, taken)
-            committing.keep_texts(connection, {hash: memory.blobs[hash] for hash in memory.files.values()})
+            committing.keep_texts(connection, texts)
             sessions.checkpointed(connection, self._session, number)
             return kept, closed, done
 

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from swarmd.core.agent import Agent
-from swarmd.core.changes import AppendMemory, Change
-from swarmd.core.interaction_log import BLOCK_BYTES, HEADING, Block, is_log, shortened, stamp, written
+from swarmd.core.changes import AppendMemory, Change, WriteMemory
+from swarmd.core.digests import digest
+from swarmd.core.interaction_log import (
+    BLOCK_BYTES,
+    HEADING,
+    Block,
+    appended_under,
+    is_log,
+    shortened,
+    stamp,
+    written,
+)
 from swarmd.core.memory import FIRST_FILE, FIRST_FILE_BYTES
 from swarmd.core.snapshot import Snapshot
 from swarmd.core.staging import Verdict
@@ -21,7 +32,7 @@ from swarmd.core.transcript import call_text, result_text
 from swarmd.core.wire import Captured, MemoryTree, Result
 from swarmd.core.world import Actor
 from swarmd.errors import Failed
-from swarmd.session.journal import Journal
+from swarmd.session.journal import Base, Journal
 from swarmd.session.known_secrets import Masking
 
 SESSION_BYTES = 32 * 1024
@@ -42,6 +53,33 @@ NOT_LOGGED = frozenset({"compact", "consolidate"})
 """Triggers of sessions that put the memory in order: they are not part of what the agent has done."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtCheckpoint:
+    """The log's part in a checkpoint. `own` is what the session has made of MEMORY.md with the blocks that are saved
+    already, `base` the same with these.
+    """
+
+    log: SessionLog
+    text: str
+    numbers: frozenset[int]
+    own: bytes
+    base: bytes
+
+    @property
+    def texts(self) -> dict[str, bytes]:
+        """What is to be kept by its digest, for the merge of what comes later."""
+        return {digest(text): text for text in (self.own, self.base)}
+
+    def settle(self, changes: Sequence[Change], verdicts: Sequence[Verdict], bases: dict[str, Base]) -> None:
+        """The checkpoint is committed: from here on the next one goes."""
+        if not self.text:
+            return
+        kept = left_out(changes, verdicts) == ""
+        self.log.saved(self.text if kept else "", self.numbers)
+        if kept:
+            bases[FIRST_FILE] = (-1, digest(self.base))
+
+
 class SessionLog:
     """Of one session. It lives on the daemon's loop, as the desk that writes it does; no call of it raises."""
 
@@ -57,6 +95,8 @@ class SessionLog:
         self._masking = masking
         self._blocks: dict[int, str] = {}
         """What no checkpoint has taken yet, by number."""
+        self._saved = ""
+        """What checkpoints have taken."""
         self._next = 0
         self._calls: dict[str, tuple[int, str, str]] = {}
         """Of calls that have no result yet: their block, its time, its text."""
@@ -115,19 +155,36 @@ class SessionLog:
         text = "".join(block for _, block in sorted(self._blocks.items()))
         return AppendMemory(agent=self._owner, path=FIRST_FILE, text=text, under=HEADING)
 
-    def taken(self, changes: Sequence[Change]) -> Callable[[], None]:
-        """To be called when these changes are committed: of the log what came later stays."""
-        numbers = set(self._blocks) if any(is_log(change) for change in changes) else set()
+    def beside(self, changes: Sequence[Change]) -> list[Change]:
+        """What a session has made of its MEMORY.md, with the blocks that its checkpoints have saved: they are not in
+        the working copy, and nobody has deleted them.
+        """
+        return [
+            replace(c, data=self._with_saved(c.data))
+            if isinstance(c, WriteMemory) and c.path == FIRST_FILE and c.data is not None
+            else c
+            for c in changes
+        ]
 
-        def forget() -> None:
-            for number in numbers:
-                self._blocks.pop(number, None)
-            self._waking = None if self._waking in numbers else self._waking
-            self._calls = {id: call for id, call in self._calls.items() if call[0] not in numbers}
-            if self._end is not None and numbers.intersection(self._end):
-                self._end, self._left_out = None, 0
+    def _with_saved(self, data: bytes) -> bytes:
+        return appended_under(data, self._saved.encode(), HEADING) if self._saved else data
 
-        return forget
+    def at_checkpoint(self, changes: Sequence[Change], memory: MemoryTree) -> AtCheckpoint:
+        """These changes are going to be committed, while the working copy is `memory`."""
+        text = "".join(c.text for c in changes if isinstance(c, AppendMemory) and is_log(c))
+        own = self._with_saved(memory.read(FIRST_FILE) or b"")
+        base = appended_under(own, text.encode(), HEADING) if text else own
+        return AtCheckpoint(log=self, text=text, numbers=frozenset(self._blocks), own=own, base=base)
+
+    def saved(self, text: str, numbers: frozenset[int]) -> None:
+        """These blocks are saved, or found no room; what came after them stays."""
+        self._saved += text
+        for number in numbers:
+            self._blocks.pop(number, None)
+        self._waking = None if self._waking in numbers else self._waking
+        self._calls = {id: call for id, call in self._calls.items() if call[0] not in numbers}
+        if self._end is not None and numbers.intersection(self._end):
+            self._end, self._left_out = None, 0
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 

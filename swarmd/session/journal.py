@@ -17,8 +17,9 @@ from swarmd.errors import Failed
 from swarmd.store.disk import boot_id
 
 NAME = "acts.jsonl"
-Bases = Mapping[str, tuple[int, str | None]]
-"""What each memory file of the working copy was made from: revision, and digest where it is none."""
+Base = tuple[int, str | None]
+"""What a memory file of the working copy was made from: revision, and digest where it is none."""
+Bases = Mapping[str, Base]
 
 
 class Journal:

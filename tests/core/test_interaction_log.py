@@ -124,7 +124,8 @@ def test_blocks_that_the_framework_wrote_are_read_with_their_own_times():
     )
     assert second.text == "## Stock\n\nRye, two sacks.\n\n---\n\nAll counted."
     assert (first.session, second.session) == (None, None)
-    assert SWARMS[first.start : first.end].startswith("### User") and first.end == second.start
+    assert SWARMS[first.start : first.end].startswith("### User")
+    assert first.end == second.start
 
 
 def test_headings_in_texts_of_the_framework_do_not_end_its_log():
@@ -214,7 +215,8 @@ def test_a_log_without_room_is_left_out_and_the_rest_of_the_change_set_is_not():
 
 def test_the_log_of_an_agent_that_is_gone_is_no_refusal():
     folded = fold(Actor(by="gone#1", agent="gone", session=1), [LOG], DictWorld(TREE))
-    assert folded.refusals == [] and folded.verdicts[0].decision == "superseded"
+    assert folded.refusals == []
+    assert folded.verdicts[0].decision == "superseded"
 
 
 def test_only_blocks_for_memory_md_are_a_log():
