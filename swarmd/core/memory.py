@@ -13,8 +13,11 @@ FIRST_FILE = "MEMORY.md"
 FIRST_FILE_BYTES = 1024 * 1024
 FOLDER_BYTES = 16 * 1024 * 1024
 FOLDER_FILES = 1000
+_KNOWN = 4 * FOLDER_FILES
+"""Paths of which is remembered what they are: where many files come at once each is looked at with each."""
 
 
+@lru_cache(maxsize=_KNOWN)
 def path_problem(path: str) -> str | None:
     """Why `path` may not name a memory file, or None where it may."""
     if not path:
@@ -82,6 +85,7 @@ def _twins(names: list[str]) -> list[str]:
     return list(dict.fromkeys(problems))
 
 
+@lru_cache(maxsize=_KNOWN)
 def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 

@@ -341,7 +341,7 @@ class SessionDesk:
         log = self.log.at_checkpoint(changes, memory) if self.log is not None else None
         # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
-        texts = {**memory.blobs, **(log.texts if log is not None else {})}
+        texts = {hash: memory.blobs[hash] for hash in memory.files.values()} | (log.texts if log else {})
         changes, closed, committed = await self._commit(changes, number, texts)
         overtaken = [overtaken_draft(change, draft) for draft, change in closed]
         self._saved(number, changes, committed.folded.verdicts, overtaken)

@@ -66,18 +66,19 @@ def commit(
     target: str = "",
     part: int = 0,
     always_told: bool = False,
+    how: str = "write",
 ) -> Committed:
     """Judge `changes` one after another on the rows as they are, and write all of them or, where authority is
     lacking for any, none. The caller's savepoint makes it all or nothing; the audit row is part of it.
 
     `asked` as in core.judge; `part` numbers a session's checkpoints. `always_told`: the audit has a row also where
-    nothing came of it.
+    nothing came of it. `how` is what history says of revisions of memory that no merge has made.
     """
     world = SqlWorld(connection, now)
     folded = fold(actor, changes, world, asked=asked)
     if folded.refusals:
         return Committed(folded=folded, memory_of=frozenset())
-    reports = write_effects(connection, folded.effects, actor, now)
+    reports = write_effects(connection, folded.effects, actor, now, how)
     if actor.session is not None:
         record(connection, actor.session, part, changes, folded.verdicts, reports=reports)
     operators = actor.by.startswith("operator:")
@@ -100,7 +101,7 @@ def commit(
 
 
 def write_effects(
-    connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime
+    connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime, how: str = "write"
 ) -> list[int]:
     """Write the rows that the rules have decided on; the numbers of the reports, in order."""
     at = to_text(now)
@@ -120,7 +121,7 @@ def write_effects(
                         (effect.handoff.id, to_text(entry.at), entry.by, entry.kind, entry.text),
                     )
             case MemoryWritten():
-                write_revision(connection, effect, actor.session)
+                write_revision(connection, effect, actor.session, how)
             case Reported():
                 cursor = connection.execute(
                     "INSERT INTO reports (agent, parent, text, at, session, by) VALUES (?,?,?,?,?,?)",
