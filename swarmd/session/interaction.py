@@ -49,6 +49,8 @@ GIVEN_BYTES = 800
 SHOWN = 20
 REWRITES = 100
 """How often the last block is kept in the journal again, once the log is full."""
+SAID_OF_ALL = frozenset({"ended", "result", "warning", "refused"})
+"""Events of any program, also of one whose output nobody reads."""
 NOT_LOGGED = frozenset({"compact", "consolidate"})
 """Triggers of sessions that put the memory in order: they are not part of what the agent has done."""
 
@@ -106,7 +108,8 @@ class SessionLog:
         """The numbers of the note on what is left out, and of what was said last."""
         self._waking: int | None = None
         """The first block, while nothing has followed it."""
-        self._told_anything = False
+        self._tells = self._told_anything = False
+        """Whether the runner tells of what goes on, and whether something of that is in the log."""
         self._closed = False
 
     def woken(self, seen: Snapshot) -> None:
@@ -125,6 +128,7 @@ class SessionLog:
     def _event(self, kind: str, detail: Mapping[str, Any]) -> None:
         if self._closed:
             return
+        self._tells |= kind not in SAID_OF_ALL
         match kind:
             case "text" if str(detail.get("text") or "").strip():
                 self._told_anything = True
@@ -137,7 +141,7 @@ class SessionLog:
 
     def ended(self, result: Result | None) -> None:
         """The session's runner is at its end. Of a program that told of nothing, what it printed last is kept."""
-        if not self._closed and not self._told_anything and result is not None:
+        if not self._closed and not self._tells and result is not None:
             printed = self._masking.text(_printed(result.stdout)).strip("\n")
             if printed.strip():
                 self._told_anything = True
