@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -87,19 +87,26 @@ def _files(given: Any) -> list[File]:
         raise BadInput(f"files: a memory folder may have {FOLDER_FILES} files; these are {len(given)}")
     found: dict[str, File] = {}
     for each in given:
-        path, raw = each.get("path"), each.get("base64")
-        if not isinstance(path, str) or not isinstance(raw, str):
-            raise BadInput("files: each needs path and base64")
-        try:
-            data = base64.b64decode(raw, validate=True)
-        except (binascii.Error, ValueError):
-            raise BadInput(f"files: what stands for {path[:100]!r} is no base64") from None
+        path, data = each.get("path"), _data(each)
+        if not isinstance(path, str) or data is None:
+            raise BadInput("files: each needs path, and text or base64")
         if path in found:
             raise BadInput(f"files: {path[:100]!r} is there twice")
         found[path] = File(path=path, data=data, log=bool(each.get("log")))
     if sum(len(file.data) for file in found.values()) > FOLDER_BYTES:
         raise BadInput(f"files: a memory folder may have {FOLDER_BYTES} bytes, and these have more")
     return list(found.values())
+
+
+def _data(file: Mapping[str, Any]) -> bytes | None:
+    """The bytes of a file of the call; None where it has none that can be read."""
+    raw, text = file.get("base64"), file.get("text")
+    try:
+        if isinstance(raw, str):
+            return base64.b64decode(raw, validate=True)
+        return text.encode("utf-8") if isinstance(text, str) else None
+    except (binascii.Error, ValueError):
+        return None
 
 
 def _steps(world: World, agent: str, files: Sequence[File], existing: str) -> list[Step]:

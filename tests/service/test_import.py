@@ -38,6 +38,11 @@ def test_files_come_to_the_byte_in_one_act_of_the_operator(swarm):
     assert swarm.call("verify")["ok"]
 
 
+def test_a_file_may_be_given_as_text(swarm):
+    take(swarm, {"path": "a.md", "text": "größe\n"})
+    assert swarm.text("studio", "a.md") == "größe\n"
+
+
 def test_the_same_again_changes_nothing(swarm):
     take(swarm, file("a.md", "x\n"))
     before = swarm.rows("SELECT * FROM revisions")
@@ -126,7 +131,7 @@ def test_a_merge_that_would_be_too_long_refuses_all(swarm):
 
 @pytest.mark.parametrize(
     "files",
-    [None, "x", [1], [{}], [{"path": "a.md"}], [{"path": "a.md", "base64": "?"}], [{"path": 1, "base64": ""}],
+    [None, "x", [1], [{}], [{"path": "a.md"}], [{"path": "a.md", "text": "\ud800"}], [{"path": "a.md", "base64": "?"}], [{"path": 1, "base64": ""}],
      [{"path": "a.md", "base64": ""}] * 2, [{"path": f"{n}.md", "base64": ""} for n in range(1001)]],
 )  # fmt: skip
 def test_what_is_no_list_of_files_is_told(swarm, files):
