@@ -12,6 +12,7 @@ from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.editing import edit_copy
 from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.memory_moving import export_memory, import_memory
 from swarmd.cli.old_spelling import ctx as old_ctx
 from swarmd.cli.old_spelling import handoff as old_handoff
 from swarmd.cli.params import Number, agent_option, list_options, narrowed, read_text, split_agent, usage
@@ -49,6 +50,8 @@ def memory() -> None:
 
 memory.add_command(old_ctx)
 memory.add_command(old_handoff)
+memory.add_command(import_memory)
+memory.add_command(export_memory)
 
 
 @memory.command("list")

@@ -83,6 +83,7 @@ _READS = (
           Arg(name="other", kind="int", required=False, help="up to this revision; left out: up to now")),
     _read("memory_blame", "Who wrote each line of a memory file, and when.", _AGENT, _FILE),
     _read("memory_conflicts", "Lines of the agent's that met a person's edit and stand aside.", _AGENT),
+    _read("memory_export", "Every file of an agent's memory with its whole text; it may be much.", _AGENT),
 )  # fmt: skip
 
 _SENTENCES: Mapping[str, str] = {
@@ -132,6 +133,11 @@ _OPERATORS_ACTS = (
          Arg(name="conflict", kind="int", help="its id, as memory_conflicts tells it"),
          Arg(name="side", choices=("ours", "theirs"),
              help="theirs leaves the file as it is, ours puts the agent's lines in")),
+    _act("memory_import", "Write several files into an agent's memory at once, all of them or none.", _AGENT,
+         Arg(name="files", kind="files", help="each with its path, and its text or its bytes as base64"),
+         Arg(name="existing", required=False, choices=("refuse", "merge", "replace"),
+             help="what becomes of files that are there with another text; left out: nothing is written"),
+         Arg(name="mode", required=False, choices=("dry_run",), help="write nothing, only tell what would be")),
 )  # fmt: skip
 
 

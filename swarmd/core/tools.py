@@ -114,6 +114,10 @@ def _property(arg: Arg) -> dict[str, Any]:
             schema |= {"type": "boolean"}
         case "texts":
             schema |= {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        case "files":
+            file = {"type": "object", "properties": {n: {"type": "string"} for n in ("path", "text", "base64")},
+                    "required": ["path"]}  # fmt: skip
+            schema |= {"type": "array", "items": file, "minItems": 1}
         case "text" | "agent":
             schema |= {"enum": list(arg.choices)} if arg.choices else {}
     return schema

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from swarmd.core.agent import Agent
@@ -15,7 +16,7 @@ from swarmd.core.staging import Folded, Verdict
 from swarmd.core.wire import Result
 from swarmd.core.world import Actor
 from swarmd.errors import SwarmdError
-from swarmd.session import drafts
+from swarmd.session import drafts, interaction
 from swarmd.session.desk import SessionDesk
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
@@ -23,6 +24,7 @@ from swarmd.session.tally import Note, overtaken_draft
 from swarmd.store import audit, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
+from swarmd.store.store import cure, raise_attention
 from swarmd.store.trees import tree_of
 
 if TYPE_CHECKING:
@@ -149,8 +151,21 @@ def _committed(
         *(note.reason for note in notes),
     ]
     reason = f"superseded: {'; '.join(dict.fromkeys(overtaken))}" if overtaken else ""
-    changed = committed.changed or tally.checkpoints > 0 or bool(tally.drafts)
+    _tell_of_log(connection, order, interaction.left_out(kept, verdicts), ports.clock.now())
+    changed = interaction.did_more(kept, verdicts) or tally.checkpoints > 0 or bool(tally.drafts)
     return ("committed" if changed else "no_change"), reason, committed.memory_of, notes
+
+
+def _tell_of_log(connection: Connection, order: Order, left_out: str | None, now: datetime) -> None:
+    """A log that found no room is a person's business: the next ones will find none either."""
+    id = f"log:{order.agent}"
+    if left_out:
+        step = f"swarmd memory edit {order.agent}, or swarmd memory compact {order.agent}"
+        raise_attention(
+            connection, id=id, kind="log", agent=order.agent, text=left_out, next_step=step, now=now
+        )
+    elif left_out is not None:
+        cure(connection, id)
 
 
 def _refused_whole(verdict: Verdict) -> str:

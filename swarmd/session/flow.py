@@ -28,6 +28,7 @@ from swarmd.core.world import Actor
 from swarmd.errors import Refused, SwarmdError
 from swarmd.runners.outcomes import RunCancelled
 from swarmd.runners.workspace import drop_memory
+from swarmd.session import interaction
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.given_again import past_for
@@ -47,7 +48,7 @@ from swarmd.store.rows import DamagedText
 from swarmd.store.snapshots import snapshot
 from swarmd.store.trees import keep_definition, tree_of
 
-log = logging.getLogger("swarmd")
+logger = logging.getLogger("swarmd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,8 @@ async def _left(ports: Ports, started: Started, result: Result | None) -> tuple[
     """
     desk = started.desk
     await through(asyncio.ensure_future(desk.shut()))
+    if desk.log is not None:
+        desk.log.ended(result)
     memory, problems = (result.memory, result.memory_problems) if result is not None else (None, ())
     changes = desk.changes_with(memory, problems)
     folder = session_folder(ports, started.order.id)
@@ -151,9 +154,11 @@ async def _left(ports: Ports, started: Started, result: Result | None) -> tuple[
         desk.keep_left(changes)
         drop_memory(str(folder))
 
+    if desk.log is not None and (full := interaction.lacks_room(changes, memory or started.memory)):
+        desk.transcript.add("warning", {"text": full})
     # Before the session counts as ended: who follows it reads to the end of it then.
     if unkept := desk.transcript.finish():
-        log.warning("%s", unkept, extra={"agent": started.order.agent, "session": started.order.id})
+        logger.warning("%s", unkept, extra={"agent": started.order.agent, "session": started.order.id})
 
     await through(asyncio.ensure_future(asyncio.to_thread(keep)))
     return tuple(changes)
@@ -181,13 +186,17 @@ async def _start(ports: Ports, order: Order) -> Started:
     )
     memory = MemoryTree.of({d.path: d.data for d in seen.memory if d.data is not None})
     masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
+    journal = Journal(folder)
+    log = interaction.of_session(agent, actor, order.trigger, journal, ports.clock.now, masking)
     desk = SessionDesk(
         ports, agent=agent, actor=actor, session=order.id, epoch=epoch, base=memory,
         bases={d.path: (d.rev, None) for d in seen.memory},
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
-        journal=Journal(folder), transcript=Transcript(folder, ports.clock.now, masking),
-        saves=order.mode == "commit", masking=masking, past=past,
+        journal=journal, transcript=Transcript(folder, ports.clock.now, masking),
+        saves=order.mode == "commit", masking=masking, past=past, log=log,
     )  # fmt: skip
+    if log is not None:
+        log.woken(seen)
     desk.tally.counted = prompt.counted
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
@@ -210,7 +219,7 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
         if not ports.folders.heal(order.agent):
             raise
         facts = {"agent": order.agent, "session": order.id}
-        log.warning("put back from the published file: %s", damage, extra=facts)
+        logger.warning("put back from the published file: %s", damage, extra=facts)
         seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
     return None, seen, assemble(seen, ports.count, standing=rules)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from swarmd.core.changes import Change, act_of, change_to_json, target_of
+from swarmd.core.changes import AppendMemory, Change, act_of, change_to_json, target_of
 from swarmd.core.instants import to_text
+from swarmd.core.interaction_log import is_log
 from swarmd.core.judge import fold
 from swarmd.core.staging import (
     Effect,
@@ -177,6 +178,8 @@ def record(
 def _after(change: Change, verdict: Verdict) -> str | None:
     if verdict.after is not None:
         return verdict.after
+    if isinstance(change, AppendMemory) and is_log(change):
+        return f"{len(change.text.encode('utf-8', 'replace'))} bytes"  # the draft has them
     raw = change_to_json(change)
     return raw.get("value") or raw.get("text")
 

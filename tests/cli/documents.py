@@ -95,6 +95,13 @@ SAMPLES: dict[str, Document] = {
     "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),
     "memory_diff": {"agent": "studio", "file": "MEMORY.md", "rev": 1, "other": 2, "diff": "-a\n+b"},
     "memory_blame": {"agent": "studio", "file": "MEMORY.md", "lines": [{"line": 1, "text": NASTY, "rev": 2, "by": "studio#7", "at": AT}]},
+    "memory_import": {
+        "agent": "studio", "format": "swarms", "saved": True, "next": None,
+        "items": [{"path": "MEMORY.md", "what": "new", "rev": 1, "bytes": 6, "source": NASTY}],
+        "renamed": [{"file": NASTY, "path": "a.md", "why": NASTY}], "left_out": [{"file": ".git", "why": NASTY}],
+        "skipped": [], "notes": [NASTY],
+    },
+    "memory_export": listing({**MEMORY, "text": f"notes\n{NASTY}", "base64": None}, {**MEMORY, "path": "a.md", "text": None, "base64": "/wA="}),
     "memory_conflicts": listing({"id": 1, "agent": "studio", "path": "MEMORY.md", "line": 3, "ours": NASTY, "theirs": "b", "at": AT}),
     "session_list": listing(SESSION),
     "session_show": SHOWN,
