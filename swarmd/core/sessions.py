@@ -15,6 +15,9 @@ OUTCOMES = (
 )  # fmt: skip
 """Every outcome a session can end with."""
 
+UPKEEP = ("compact",)
+"""Triggers of sessions in which an agent's memory is looked after and no work of its own is done: they say nothing of
+how the agent fares, are not its last session, and neither begin nor end a row of failures."""
 GOOD = frozenset({"committed", "no_change", "dry_run"})
 RETRIED = frozenset({"failed", "timed_out", "unavailable", "lost"})
 COUNTED = frozenset({"failed", "timed_out", "refused"})

@@ -7,6 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from swarmd.core.changes import Change
+from swarmd.core.compaction import TRIGGER as COMPACT
+from swarmd.core.sessions import UPKEEP
 from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
@@ -32,7 +34,7 @@ def recover(store: Store, host: Host, now: datetime) -> list[int]:
         if row["state"] == "running":
             _end_lost(store, host, row, now)
             lost.append(row["id"])
-        elif row["trigger"] == "manual" or row["mode"] != "commit":
+        elif row["trigger"] in ("manual", COMPACT) or row["mode"] != "commit":
             _end_queued(store, row["id"], now)
     return lost
 
@@ -48,7 +50,8 @@ def _end_queued(store: Store, id: int, now: datetime) -> None:
 def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
     where, check = places(host, str(row["id"])), places(host, f"{row['id']}/check")
     kill_leftovers(where.socket, check.temp)
-    staged, made = _left(store, host, row, now) if row["mode"] == "commit" else ([], [])
+    saves = row["mode"] == "commit" and row["trigger"] != COMPACT
+    staged, made = _left(store, host, row, now) if saves else ([], [])
     # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
     # has made of its memory is kept before that, should this process die meanwhile too.
     if journal.keep_left(Path(where.folder), made):
@@ -61,7 +64,7 @@ def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None
 
 def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
     def work(connection: Connection) -> None:
-        agent = tree_of(connection).agent(row["agent"])
+        agent = tree_of(connection).agent(row["agent"]) if row["trigger"] not in UPKEEP else None
         # What its checkpoints wrote has rows already; this is what was under way.
         verdicts = [Verdict(decision="nothing", reason="not saved: the session is lost")] * len(changes)
         committing.record(connection, row["id"], row["checkpoints"] + 1, changes, verdicts,

@@ -66,18 +66,20 @@ def commit(
     target: str = "",
     part: int = 0,
     always_told: bool = False,
+    how: str = "write",
+    told: Mapping[str, Any] | None = None,
 ) -> Committed:
     """Judge `changes` one after another on the rows as they are, and write all of them or, where authority is
     lacking for any, none. The caller's savepoint makes it all or nothing; the audit row is part of it.
 
     `asked` as in core.judge; `part` numbers a session's checkpoints. `always_told`: the audit has a row also where
-    nothing came of it.
+    nothing came of it. `how` the revisions came about that are no merges; `told`: what the audit says beside that.
     """
     world = SqlWorld(connection, now)
     folded = fold(actor, changes, world, asked=asked)
     if folded.refusals:
         return Committed(folded=folded, memory_of=frozenset())
-    reports = write_effects(connection, folded.effects, actor, now)
+    reports = write_effects(connection, folded.effects, actor, now, how=how)
     if actor.session is not None:
         record(connection, actor.session, part, changes, folded.verdicts, reports=reports)
     operators = actor.by.startswith("operator:")
@@ -88,8 +90,9 @@ def commit(
                 for change, verdict in zip(changes, folded.verdicts, strict=True)
             ]
         }
-        if told := wrote(folded.effects):
-            detail["wrote"] = told
+        if written := wrote(folded.effects):
+            detail["wrote"] = written
+        detail |= told or {}
         audit.write(
             connection, at=now, by=actor.by, act=act, target=target, detail=detail,
             # What an operator does with a session's draft is the operator's act, and stands in the log as such.
@@ -100,7 +103,12 @@ def commit(
 
 
 def write_effects(
-    connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime
+    connection: sqlite3.Connection,
+    effects: Sequence[Effect],
+    actor: Actor,
+    now: datetime,
+    *,
+    how: str = "write",
 ) -> list[int]:
     """Write the rows that the rules have decided on; the numbers of the reports, in order."""
     at = to_text(now)
@@ -120,7 +128,7 @@ def write_effects(
                         (effect.handoff.id, to_text(entry.at), entry.by, entry.kind, entry.text),
                     )
             case MemoryWritten():
-                write_revision(connection, effect, actor.session)
+                write_revision(connection, effect, actor.session, how)
             case Reported():
                 cursor = connection.execute(
                     "INSERT INTO reports (agent, parent, text, at, session, by) VALUES (?,?,?,?,?,?)",

@@ -6,11 +6,14 @@ import sqlite3
 
 from swarmd.core.digests import digest
 from swarmd.core.instants import from_text
+from swarmd.core.sessions import UPKEEP
 from swarmd.core.world import Document, Key
 from swarmd.errors import StoreUnusable
 
 UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
 """The condition of the partial indexes `handoffs_work` (by receiver) and `handoffs_asked` (by sender)."""
+OF_WORK = f"trigger NOT IN ({', '.join(repr(trigger) for trigger in UPKEEP)})"
+"""The condition for sessions of an agent's own work (core.sessions.UPKEEP)."""
 HANDOFF_COLUMNS = (
     "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, "
     "dedupe, by"

@@ -13,6 +13,7 @@ from swarmd.core.sessions import COUNTED, GOOD, retry_of
 from swarmd.errors import NotFound, Refused
 from swarmd.store import meta, slots
 from swarmd.store.holding import resumed_key
+from swarmd.store.rows import OF_WORK
 
 if TYPE_CHECKING:
     from swarmd.core.agent import Limits
@@ -153,7 +154,7 @@ def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tu
     """
     count, since = 0, None
     for found in connection.execute(
-        "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' "
+        f"SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {OF_WORK} "
         "ORDER BY id DESC LIMIT ?",
         (agent, most),
     ):
@@ -172,8 +173,8 @@ def _pause_after(
     resumed = meta.get(connection, resumed_key(agent))
     count = 0
     for found in connection.execute(
-        "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC "
-        "LIMIT 1000",
+        f"SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {OF_WORK} "
+        "ORDER BY id DESC LIMIT 1000",
         (agent,),
     ):
         if found["outcome"] in GOOD or (resumed is not None and found["ended"] <= resumed):
