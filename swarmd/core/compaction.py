@@ -51,8 +51,11 @@ def due_at(rules: MemoryRules) -> int:
 
 
 def summary_most(rules: MemoryRules) -> int:
-    """How many tokens a summary is to have at most."""
-    return max(min(rules.summary_tokens or room(rules) // 2, due_at(rules) - 1), 1)
+    """How many tokens a summary is to have at most. Of a small window two of it and the instructions leave room for
+    notes.
+    """
+    usual = min(room(rules) // 2, rules.context_tokens // 5 if rules.context_tokens else room(rules))
+    return max(min(rules.summary_tokens or usual, due_at(rules) - 1), 1)
 
 
 def may_be_due(rules: MemoryRules, size: int) -> bool:

@@ -148,13 +148,13 @@ def _packed(units: Sequence[tuple[str, int]], room: int) -> Iterator[str]:
 
 def fault(summary: str, old: str, *, most: int, count: Count) -> str | None:
     """Why the answer may not take the place of the notes `old`, or None where it may."""
+    if _repeats(summary, system_text(most)):
+        return "the answer repeats the instructions and is no summary"
     if reason := plain_fault(summary, old, count=count):
         return reason
     tokens = count(summary)
     if tokens > most * TOLERANCE:
         return f"the summary has {tokens:,} tokens, and {most:,} are the most (summary_tokens)"
-    if _repeats(summary, system_text(most)):
-        return "the answer repeats the instructions and is no summary"
     return _made_up_dates(summary, old)
 
 
@@ -175,12 +175,12 @@ def plain_fault(summary: str, old: str, *, count: Count) -> str | None:
 
 
 def _has_its_words(summary: str, old: str) -> bool:
-    """Whether a tenth of its words are the notes' own; of what is not written in Latin letters nothing is said."""
+    """Whether a fifth of its words are the notes' own; of what is not written in Latin letters nothing is said."""
     words = {word.lower() for word in _WORD.findall(summary)}
     if len(words) < 3:
         return True
     known = {word.lower() for word in _WORD.findall(old)}
-    return len(words & known) * 10 >= len(words)
+    return len(words & known) * 5 >= len(words)
 
 
 def _repeats(summary: str, instructions: str) -> bool:
@@ -213,13 +213,13 @@ _DATES = (
 
 
 def dates(text: str) -> Iterable[set[Day]]:
-    """Each full date in the text, as the days that it may mean: 04.05.2026 is two."""
+    """Each full date in the text, as the days that it may mean: 04.05.2026 may be two."""
     for pattern, (year, month, day) in _DATES:
         for found in pattern.finditer(text):
             named = found[month].lower()[:3]
             number = _MONTHS.index(named) + 1 if named in _MONTHS else int(found[month])
             readings = {(int(found[year]), number, int(found[day]))}
-            if named not in _MONTHS:
+            if named not in _MONTHS and year != 1:
                 readings.add((int(found[year]), int(found[day]), number))
             days = {one for one in readings if 1 <= one[1] <= 12 and 1 <= one[2] <= 31 and one[0] >= 1900}
             if days:

@@ -37,7 +37,7 @@ OPERATORS_ONLY = frozenset({"status", "doctor", "verify", "attention", "session_
 OPERATORS_ACTS = frozenset(
     {
         "pause", "resume", "run", "session_cancel", "session_apply", "session_discard", "session_revert",
-        "attention_ack", "reload", "rename", "forget", "memory_restore", "memory_take",
+        "attention_ack", "reload", "rename", "forget", "memory_compact", "memory_restore", "memory_take",
     }
 )  # fmt: skip
 """The names of service.operating.ACTS, which is not imported here: a session that asks for one is refused."""

@@ -65,6 +65,21 @@ class _Made:
     seen: _Seen
     text: Callable[[str], bytes]
     by: str
+    keeps_lines: bool = False
+    """Whether what stays of the old text is the old lines, into which others' changes can be merged."""
+
+    def over(self, data: bytes, head: bytes) -> bytes | None:
+        """The new text over what the file has become meanwhile; None where it does not stand for that. A summary
+        stands for the notes as they were: what was added after them is kept after it, any other change is not in it.
+        """
+        if self.keeps_lines:
+            merged = merge(self.seen.data, data, head)
+            return None if merged.conflicts else merged.data
+        old = self.seen.data
+        added = head.removeprefix(old)
+        if not head.startswith(old) or not (old.endswith(b"\n") or added.startswith((b"\n", b"\r\n"))):
+            return None
+        return data + (added if old.endswith(b"\n") else added.split(b"\n", 1)[1])
 
 
 async def compact(ports: Ports, order: Order, why_cancelled: Callable[[], str]) -> str:
@@ -172,7 +187,8 @@ class _Compacting:
         if isinstance(rotation, str):
             outcome = "failed" if seen.tokens >= compaction.due_at(rules) else "no_change"
             return Ending(outcome=outcome, reason=rotation)
-        self._made = _Made(seen=seen, text=rotation.text, by="by moving old blocks of its log")
+        self._made = _Made(seen=seen, text=rotation.text, by="by moving old blocks of its log",
+                           keeps_lines=True)  # fmt: skip
         return Ending(outcome="success")
 
     async def _summarized(self, agent: Agent, seen: _Seen, summarizer: Summarizer) -> Ending:
@@ -266,10 +282,10 @@ class _Compacting:
         if head is None or head.data is None:
             raise _Moved(f"{path} was deleted while it was summarized")
         if head.rev != seen.document.rev:
-            merged = merge(seen.data, data, head.data)
-            if merged.conflicts:
+            over = made.over(data, head.data)
+            if over is None:
                 raise _Moved(f"{path} was changed while it was summarized, {TRIES} times in a row")
-            data = merged.data
+            data = over
         changes = [
             WriteMemory(agent=order.agent, path=archive, data=seen.data),
             WriteMemory(agent=order.agent, path=path, data=data, base=head.rev),

@@ -132,7 +132,7 @@ def close(
     limits: Limits | None = None,
     draft: Sequence[Change] = (),
 ) -> None:
-    """End the row, with what the session has used; the audit tells of what did not go well. `limits` as in sessions.end."""
+    """End the row, with what was used; the audit tells of what did not go well. `limits` as in sessions.end."""
     outcome, reason, result = ending.outcome, ending.reason[:REASON_CHARS], ending.result
     sessions.end(
         connection, order.id, outcome=outcome, reason=reason, now=now,
