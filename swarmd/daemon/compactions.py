@@ -51,9 +51,9 @@ class Compactions:
         self._later: dict[str, datetime] = {}
         self._queued: set[str] = set()
 
-    async def start(self) -> None:
-        """Look at all of them: what was missed while no daemon ran."""
-        await self._look(None)
+    def start(self) -> None:
+        """Look at all of them, soon: what was missed while no daemon ran."""
+        self._look_soon(None)
 
     def ended(self, order: Order, outcome: str) -> None:
         """A session has ended: look at its agent's memory, where that is another than it was."""
@@ -82,8 +82,11 @@ class Compactions:
 
     # -- looking --------------------------------------------------------------------------------------------
 
-    def _look_soon(self, agents: Iterable[str]) -> None:
-        self._daemon.spawn(self._daemon.attempt(WHAT, self._look(agents)))
+    def _look_soon(self, agents: Iterable[str] | None) -> None:
+        self._daemon.spawn(self._try_to_look(agents))
+
+    async def _try_to_look(self, agents: Iterable[str] | None) -> None:
+        await self._daemon.attempt(WHAT, self._look(agents))
 
     async def _look(self, agents: Iterable[str] | None) -> None:
         for found in await asyncio.to_thread(self._found, agents):

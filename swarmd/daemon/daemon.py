@@ -142,7 +142,7 @@ class Daemon:
             self.scheduler.start()
             await self.attempt("claiming slots", self.claim())
             await self.attempt("looking at the clock", self.claiming.watch_behind())
-            self.spawn(self.attempt(WHAT, self.compactions.start()))
+            self.compactions.start()
         self.starter.pump()
 
     async def _queue_what_waited(self) -> None:

@@ -96,9 +96,10 @@ class Summarizing:
     async def ask(self, summarizer: Summarizer, asked: Asked, spent: Spent, count: Count) -> str | Ending:
         """The answer as it came; an ending where there is none that is whole."""
         limits = self._agent.limits
+        too_late = Ending(outcome="timed_out", reason=f"timed out after {limits.timeout_seconds:g} seconds")
         left = limits.timeout_seconds - (self._ports.clock.monotonic() - spent.began)
         if left <= 0:
-            return Ending(outcome="timed_out", reason=f"timed out after {limits.timeout_seconds:g} seconds")
+            return too_late
         tokens = None
         if limits.tokens_per_session is not None and summarizer.kind != "command":
             used = spent.usage.counted if spent.usage is not None else 0
@@ -113,6 +114,8 @@ class Summarizing:
         spent.add(result)
         if result.outcome == "cancelled":
             raise asyncio.CancelledError
+        if result.outcome == "timed_out":
+            return too_late
         if result.outcome != "success":
             return Ending(
                 outcome=result.outcome, reason=f"the summarizer ({summarizer.name}): {result.reason}"

@@ -45,8 +45,10 @@ def sizes(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
 
 
 def failures(connection: sqlite3.Connection, agent: str) -> tuple[int, datetime | None]:
-    """How many of the agent's last compactions in a row brought nothing, and when the newest ended."""
-    count, last = 0, None
+    """How many of the agent's last compactions in a row brought nothing, and when the newest ended. One that was lost
+    with its daemon is forgiven, a second is not: it may be what the daemon dies of.
+    """
+    count, last, lost = 0, None, 0
     for row in connection.execute(
         f"SELECT outcome, ended FROM sessions INDEXED BY sessions_compact WHERE agent = ? AND trigger = '{TRIGGER}' "
         "AND state = 'ended' AND started IS NOT NULL ORDER BY id DESC LIMIT 30",
@@ -55,7 +57,8 @@ def failures(connection: sqlite3.Connection, agent: str) -> tuple[int, datetime 
         if row["outcome"] in GOOD:
             break
         count, last = count + 1, last or from_text(row["ended"])
-    return count, last
+        lost += row["outcome"] == "lost"
+    return count - (lost == 1), last
 
 
 def figures(connection: sqlite3.Connection, session: int) -> dict[str, Any]:
