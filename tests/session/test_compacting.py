@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from dataclasses import replace
 
 import pytest
@@ -480,3 +481,62 @@ def test_a_folder_that_has_no_room_for_the_archive_changes_nothing(notes):
     assert session["outcome"] == "failed"
     assert "1000 files" in session["reason"]
     assert notes.text("studio") == OLD
+
+
+# -- all at once --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_two_people_and_a_session_write_one_memory_with_a_compaction_between_and_no_line_is_lost(notes, seed):
+    chance = random.Random(seed)
+    file = notes.file("studio")
+    notes.store.folders.settle("studio")
+    lines = set(OLD.splitlines())
+    loaded = [file.read_text(), file.read_text()]
+    moments = [chance.randrange(4), chance.randrange(4)]
+
+    def people(moment):
+        for number, at in enumerate(moments):
+            if at != moment:
+                continue
+            text = loaded[number] if chance.random() < 0.6 else file.read_text()
+            own = ("- Grace moves into another office in spring", "- Linus wants larger disks for his tapes")[number]
+            place = chance.choice([0, text.find("\n- ") + 1, len(text) // 2 and text.find("\n", len(text) // 2) + 1])
+            added = text + f"{own}\n" if chance.random() < 0.5 else f"{text[:place]}{own}\n{text[place:]}"
+            lines.add(own)
+            file.write_text(added)
+            # Whom nobody has looked at before another writes over it, is that other's to lose.
+            notes.store.folders.settle("studio")
+
+    async def work(part):
+        part.write("MEMORY.md", part.files["MEMORY.md"].decode() + "- the session noted this\n")
+        await asyncio.to_thread(people, 0)
+
+    assert notes.play("studio", work)["outcome"] == "committed"
+    lines.add("- the session noted this")
+    people(1)
+
+    async def summarize(part):
+        await asyncio.to_thread(people, 2)
+        moments[:] = [at for at in moments if at != 2] or [9]
+        return await says(GOOD)(part)
+
+    session = compact(notes, summarize)
+    assert session["outcome"] == "committed", session["reason"]
+    people(3)
+    notes.store.folders.settle("studio")
+    kept = [path.read_text() for path in file.parent.rglob("*.md")]
+    kept += [row["ours"] for row in notes.rows("SELECT * FROM conflicts")]
+    assert sorted(lines - set("\n".join(kept).splitlines())) == []
+    assert (file.parent / NAME).exists()
+
+
+async def test_a_draft_that_is_older_than_the_compaction_is_laid_over_the_summary(notes):
+    async def fails(part):
+        part.write("MEMORY.md", OLD + "- found out, and not saved\n")
+        return part.done("failed", reason="no")
+
+    await notes.run("studio", fails)
+    await asyncio.to_thread(compact, notes)
+    notes.call("session_apply", session="1")
+    assert notes.text("studio").endswith(f"{GOOD}- found out, and not saved\n")
