@@ -17,10 +17,6 @@ from swarmd.core.agent import Agent, MemoryRules
 from swarmd.core.merge import lines_of
 from swarmd.core.room import Count
 
-TRIGGER = "compact"
-"""Why a session was started that shortens its agent's memory."""
-HOW = "compact"
-"""How revisions came about that such a session has made."""
 TOKENS_PER_BYTE = 2.5
 """No text has more tokens than that: a shorter file is not counted. (The estimate and its correction lean high.)"""
 POINTER_TOKENS = 60
@@ -34,6 +30,8 @@ THINKING_TOKENS = 8_000
 _SEED = re.compile(
     rf"{re.escape(HEADING)}\s+\(Made by swarmd on [0-9: -]+UTC; the whole text is in archive/\S+\.md\.\)\s+"
 )
+_BLOCK = re.compile(rb"### .*(\d{4}-\d\d-\d\d|no date)")
+"""The line that begins an entry of a log. A line `---` ends it: until then headings are its own text."""
 _POINTER = re.compile(rb"\(Older blocks are in archive/\S+\.md\.\)\r?\n(\r?\n)?")
 
 
@@ -157,11 +155,18 @@ def log_of(data: bytes) -> Log | None:
     start = next((n for n, line in enumerate(lines) if line.rstrip() == LOG_HEADING), None)
     if start is None:
         return None
-    end = next((n for n in range(start + 1, len(lines)) if lines[n].startswith((b"# ", b"## "))), len(lines))
-    heads = [n for n in range(start + 1, end) if lines[n].startswith(b"### ")]
+    end, heads, is_open = len(lines), list[int](), False
+    for n in range(start + 1, len(lines)):
+        if _BLOCK.match(lines[n]):
+            heads.append(n)
+            is_open = True
+        elif lines[n].rstrip() == b"---":
+            is_open = False
+        elif not is_open and lines[n].startswith((b"# ", b"## ")):
+            end = n
+            break
     first = heads[0] if heads else end
-    bounds = [*heads, end]
-    blocks = tuple(b"".join(lines[a:b]) for a, b in pairwise(bounds))
+    blocks = tuple(b"".join(lines[a:b]) for a, b in pairwise([*heads, end]))
     return Log(before=b"".join(lines[:first]), blocks=blocks, after=b"".join(lines[end:]))
 
 

@@ -13,7 +13,7 @@ from swarmd.core.agent import Agent
 from swarmd.core.calibration import measured_as
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.room import corrected
-from swarmd.core.sessions import GOOD
+from swarmd.core.sessions import COMPACT, GOOD
 from swarmd.core.tree import Tree
 from swarmd.daemon.logs import about, log
 from swarmd.service.rows import held_by
@@ -60,7 +60,7 @@ class Compactions:
         daemon, agent = self._daemon, order.agent
         if not daemon.scheduling or daemon.stopping:
             return
-        if order.trigger == compaction.TRIGGER:
+        if order.trigger == COMPACT:
             self._queued.discard(agent)
             if outcome not in GOOD:
                 self._look_soon([agent])  # which finds out when it is tried again
@@ -111,6 +111,7 @@ class Compactions:
             sizes = {name: size for name in names if (size := compactions.size(reader, name)) is not None}
         found = []
         for name, size in sizes.items():
+            # An owner that is no agent's name is a folder that several share, or one about a subject.
             agent = tree.agent(name)
             if agent is not None and self._may(agent, tree, pauses):
                 found.append(self._counted(reader, agent, *size))
@@ -145,7 +146,7 @@ class Compactions:
         try:
             with daemon.starter.expecting(agent):
                 id = await daemon.store.writer.run(lambda connection: slots.queue(
-                    connection, agent=agent, trigger=compaction.TRIGGER, now=now, by="system", note=note,
+                    connection, agent=agent, trigger=COMPACT, now=now, by="system", note=note,
                 ))  # fmt: skip
                 daemon.starter.add(order_of(sessions.row(daemon.reader, id)))
         except BaseException:
@@ -156,5 +157,5 @@ class Compactions:
 
     def dropped(self, order: Order) -> None:
         """One that waited will not start after all."""
-        if order.trigger == compaction.TRIGGER:
+        if order.trigger == COMPACT:
             self._queued.discard(order.agent)

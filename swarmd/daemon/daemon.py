@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from swarmd.core.compaction import TRIGGER as COMPACT
 from swarmd.core.instants import from_text
+from swarmd.core.sessions import COMPACT
 from swarmd.core.wire import Runner
 from swarmd.daemon import logs, restart, upkeep
 from swarmd.daemon.claiming import Claiming
@@ -193,7 +193,7 @@ class Daemon:
         """What somebody waits for, and what could not wait for the next start, ends now; how many sessions are left."""
         left = 0
         for order in self.starter.take_all():
-            if order.trigger in ("manual", COMPACT) or order.mode != "commit":
+            if order.is_asked_for or order.trigger == COMPACT or order.mode != "commit":
                 await self.runs.drop(order, STOPPED)
             else:
                 left += 1

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from swarmd.core.compaction import TRIGGER as COMPACT
 from swarmd.core.instants import maybe_instant
 from swarmd.core.sessions import GOOD
 from swarmd.daemon.logs import about, log
@@ -46,7 +45,7 @@ class Runs:
         agent = order.definition or tree.agent(order.agent)
         if agent is None:
             return f"the agent {order.agent!r} is not in force any more"
-        if order.trigger == "manual" or (order.trigger == COMPACT and order.by != "system"):
+        if order.is_asked_for:
             return None
         if not agent.enabled:
             return "the agent was disabled before it started"

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.changes import Change, WriteMemory
-from swarmd.core.compaction import TRIGGER, log_of, summarizer_of
+from swarmd.core.compaction import log_of, summarizer_of
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.merge import lines_of
+from swarmd.core.sessions import COMPACT
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, Failed, NotFound
 from swarmd.service.caller import Operator
@@ -45,7 +46,7 @@ def memory_compact(service: Service, caller: Operator, args: Args) -> JSON:
             f"nobody is there to summarize the memory of {agent}: give a summary with --summary-file, or set "
             f"memory.summarizer_model or memory.summarizer_command in {agent}.toml"
         )
-    id = service.control.run(RunWish(agent=agent, by=caller.by, trigger=TRIGGER, summary=summary))
+    id = service.control.run(RunWish(agent=agent, by=caller.by, trigger=COMPACT, summary=summary))
     return _compacted(service.view(caller), id)
 
 

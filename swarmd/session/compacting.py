@@ -21,6 +21,7 @@ from swarmd.core.digests import prompt_digest
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.merge import merge
 from swarmd.core.room import Count, corrected
+from swarmd.core.sessions import COMPACT
 from swarmd.core.world import Actor, Document
 from swarmd.errors import Refused
 from swarmd.session.ending import Ending, close, settled
@@ -294,8 +295,8 @@ class _Compacting:
         told = {"archive": archive, "before": seen.tokens, "after": after, "made_by": made.by}
         # Not as the agent: agents may not write the archive. History names the session all the same.
         actor = Actor(by=f"{order.agent}#{order.id}", session=order.id)
-        done = committing.commit(connection, actor, changes, now, act=compaction.TRIGGER, target=order.agent, part=1,
-                                 how=compaction.HOW, told=told)  # fmt: skip
+        done = committing.commit(connection, actor, changes, now, act=COMPACT, target=order.agent, part=1,
+                                 how=COMPACT, told=told)  # fmt: skip
         if done.refusals:
             return "failed", f"nothing is changed: {'; '.join(dict.fromkeys(done.refusals))}"
         reason = (

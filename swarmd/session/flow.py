@@ -19,10 +19,10 @@ from typing import Any
 
 from swarmd.core.agent import Agent, definition_hash
 from swarmd.core.changes import Change
-from swarmd.core.compaction import TRIGGER as COMPACT
 from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
 from swarmd.core.prompt import assemble
+from swarmd.core.sessions import COMPACT, is_asked_for
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
 from swarmd.core.world import Actor
@@ -67,9 +67,14 @@ class Order:
     definition: Agent | None = None
     from_session: int | None = None
     """An earlier session of the agent, whose snapshot this one is given in place of one of now (see given_again)."""
-    by: str = ""
+    by: str = "schedule"
     summary: str | None = None
     """Of a compaction: the summary that a person gives, in place of one that is made."""
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether an operator waits for it."""
+        return is_asked_for(self.trigger, self.by)
 
 
 def order_of(

@@ -7,8 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarmd.core.changes import Change
-from swarmd.core.compaction import TRIGGER as COMPACT
-from swarmd.core.sessions import UPKEEP
+from swarmd.core.sessions import COMPACT, is_asked_for
 from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
@@ -34,7 +33,7 @@ def recover(store: Store, host: Host, now: datetime) -> list[int]:
         if row["state"] == "running":
             _end_lost(store, host, row, now)
             lost.append(row["id"])
-        elif row["trigger"] in ("manual", COMPACT) or row["mode"] != "commit":
+        elif is_asked_for(row["trigger"], row["by"]) or row["trigger"] == COMPACT or row["mode"] != "commit":
             _end_queued(store, row["id"], now)
     return lost
 
@@ -64,7 +63,7 @@ def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None
 
 def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
     def work(connection: Connection) -> None:
-        agent = tree_of(connection).agent(row["agent"]) if row["trigger"] not in UPKEEP else None
+        agent = tree_of(connection).agent(row["agent"])
         # What its checkpoints wrote has rows already; this is what was under way.
         verdicts = [Verdict(decision="nothing", reason="not saved: the session is lost")] * len(changes)
         committing.record(connection, row["id"], row["checkpoints"] + 1, changes, verdicts,

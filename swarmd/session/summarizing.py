@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from swarmd.core.agent import Agent
-from swarmd.core.compaction import TRIGGER, Summarizer
+from swarmd.core.compaction import Summarizer
 from swarmd.core.room import Count
+from swarmd.core.sessions import COMPACT
 from swarmd.core.snapshot import Prompt
 from swarmd.core.summaries import Asked
 from swarmd.core.wire import MemoryTree, Message, Reply, Result, Usage
@@ -135,7 +136,7 @@ class Summarizing:
     ) -> Result:
         prompt = Prompt(system=asked.system, user=asked.user, tokens=0, sections=())
         request = request_of(
-            self._agent, session=self._order.id, epoch=self._epoch, trigger=TRIGGER, prompt=prompt,
+            self._agent, session=self._order.id, epoch=self._epoch, trigger=COMPACT, prompt=prompt,
             secrets=self._masking.secrets,
         )  # fmt: skip
         request = replace(

@@ -7,10 +7,9 @@ import sqlite3
 from datetime import datetime
 from typing import Any
 
-from swarmd.core.compaction import TRIGGER
 from swarmd.core.instants import from_text
 from swarmd.core.memory import FIRST_FILE
-from swarmd.core.sessions import GOOD
+from swarmd.core.sessions import COMPACT, GOOD
 from swarmd.store.store import cure, raise_attention
 
 KIND = "compaction"
@@ -50,7 +49,7 @@ def failures(connection: sqlite3.Connection, agent: str) -> tuple[int, datetime 
     """
     count, last, lost = 0, None, 0
     for row in connection.execute(
-        f"SELECT outcome, ended FROM sessions INDEXED BY sessions_compact WHERE agent = ? AND trigger = '{TRIGGER}' "
+        f"SELECT outcome, ended FROM sessions INDEXED BY sessions_compact WHERE agent = ? AND trigger = '{COMPACT}' "
         "AND state = 'ended' AND started IS NOT NULL ORDER BY id DESC LIMIT 30",
         (agent,),
     ):
@@ -64,7 +63,7 @@ def failures(connection: sqlite3.Connection, agent: str) -> tuple[int, datetime 
 def figures(connection: sqlite3.Connection, session: int) -> dict[str, Any]:
     """What the audit tells of a compaction that has just been committed: archive, before, after, made_by."""
     row = connection.execute(
-        "SELECT detail FROM audit WHERE session = ? AND act = ? ORDER BY seq DESC LIMIT 1", (session, TRIGGER)
+        "SELECT detail FROM audit WHERE session = ? AND act = ? ORDER BY seq DESC LIMIT 1", (session, COMPACT)
     ).fetchone()
     return {} if row is None else dict(json.loads(row["detail"]))
 

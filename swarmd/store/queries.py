@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmd.store.rows import OF_WORK, UNSETTLED
+from swarmd.store.rows import ORDINARY, UNSETTLED
 
 Row = dict[str, Any]
 
@@ -94,7 +94,7 @@ def live(connection: sqlite3.Connection) -> list[Row]:
 def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
     """The agent's newest session that has ended and was to be committed."""
     row = connection.execute(
-        f"SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {OF_WORK} "
+        f"SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
         "ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
@@ -105,7 +105,8 @@ def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
     """The newest ended session of every agent that has one, in one read."""
     rows = connection.execute(
         "SELECT s.* FROM (SELECT a.name, (SELECT id FROM sessions WHERE agent = a.name AND state = 'ended' AND "
-        f"mode = 'commit' AND {OF_WORK} ORDER BY id DESC LIMIT 1) AS id FROM agents a) l JOIN sessions s ON s.id = l.id"
+        f"mode = 'commit' AND {ORDINARY} ORDER BY id DESC LIMIT 1) AS id FROM agents a) l "
+        "JOIN sessions s ON s.id = l.id"
     )
     return {row["agent"]: dict(row) for row in rows}
 

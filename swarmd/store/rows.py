@@ -12,8 +12,8 @@ from swarmd.errors import StoreUnusable
 
 UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
 """The condition of the partial indexes `handoffs_work` (by receiver) and `handoffs_asked` (by sender)."""
-OF_WORK = f"trigger NOT IN ({', '.join(repr(trigger) for trigger in UPKEEP)})"
-"""The condition for sessions of an agent's own work (core.sessions.UPKEEP)."""
+ORDINARY = f"trigger NOT IN ({', '.join(repr(trigger) for trigger in sorted(UPKEEP))})"
+"""The condition for sessions that are work of their agent's, not upkeep of its memory."""
 HANDOFF_COLUMNS = (
     "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, "
     "dedupe, by"

@@ -16,7 +16,7 @@ from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Sna
 from swarmd.store import meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
-from swarmd.store.rows import HANDOFF_COLUMNS, OF_WORK, UNSETTLED
+from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED
 from swarmd.store.world import SqlWorld
 
 WORK_READ = 500
@@ -67,7 +67,7 @@ def fence(connection: sqlite3.Connection, agent: str) -> str:
 def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
     found: sqlite3.Row | None = connection.execute(
         "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started IS NOT NULL "
-        f"AND {OF_WORK} AND id IS NOT ? ORDER BY id DESC LIMIT 1",
+        f"AND {ORDINARY} AND id IS NOT ? ORDER BY id DESC LIMIT 1",
         (agent, session),
     ).fetchone()
     return found
@@ -136,7 +136,7 @@ def _sent(
     good session began.
     """
     good = connection.execute(
-        f"SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {OF_WORK} "
+        f"SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
         "AND outcome IN ('committed', 'no_change') ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()

@@ -138,10 +138,11 @@ def test_the_new_file_says_what_it_is_and_where_it_comes_from_and_the_next_summa
 
 
 BLOCKS = [
-    f"### 2026-04-{day:02}T10:00:00Z agent (session {day})\n\n{'word ' * 20}\n\n" for day in range(1, 11)
+    f"### agent (session {day}) \u2014 2026-04-{day:02}T10:00:00Z\n\n## said\n{'word ' * 20}\n\n---\n\n"
+    for day in range(1, 11)
 ]
 LOGGED = "# Notes\n\n- fact\n\n## Interaction Log\n\n" + "".join(BLOCKS)
-SMALL = MemoryRules(prompt_tokens=300, log=True, summary_tokens=80)
+SMALL = MemoryRules(prompt_tokens=300, log=True, summary_tokens=90)
 
 
 def test_the_oldest_blocks_go_whole_and_the_newest_that_fit_stay_with_a_line_that_says_where():
@@ -173,7 +174,18 @@ def test_where_no_block_can_go_it_says_why(text, said):
     assert said in compaction.rotated(text.encode(), SMALL, words)
 
 
-@given(st.lists(st.sampled_from(["### b\n", "x\r\n", "text ", "\n", "## h\n", "\udcff"]), max_size=30))
+def test_a_heading_after_the_log_ends_it_and_one_inside_a_block_does_not():
+    log = compaction.log_of((LOGGED + "## Later\n\nby hand\n").encode())
+    assert [block.decode() for block in log.blocks] == BLOCKS
+    assert log.after == b"## Later\n\nby hand\n"
+
+
+@given(
+    st.lists(
+        st.sampled_from(["### b 2026-04-20\n", "---\n", "x\r\n", "text ", "\n", "## h\n", "\udcff"]),
+        max_size=30,
+    )
+)
 def test_a_memory_is_its_parts_to_the_byte(parts):
     data = ("before\n## Interaction Log\n" + "".join(parts)).encode("utf-8", "surrogateescape")
     log = compaction.log_of(data)

@@ -381,7 +381,7 @@ def test_a_log_that_moves_lets_a_persons_edit_of_its_newest_block_stand(swarm):
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text=LOG)
     settle, edited = (
         swarm.store.folders.settle,
-        LOG.replace("(session 28)\n", "(session 28)\n- person was here\n"),
+        LOG.replace("11-28T10:00:00Z\n\n", "11-28T10:00:00Z\n\n- person was here\n"),
     )
     times = []
 
@@ -415,7 +415,7 @@ def test_a_persons_summary_that_is_none_changes_nothing_and_is_no_item_of_attent
 
 
 LOG = "# Notes\n\n- a fact\n\n## Interaction Log\n\n" + "".join(
-    f"### 2026-11-{day:02}T10:00:00Z agent (session {day})\n\n" + "it went well and was noted\n" * 20 + "\n"
+    f"### agent (session {day}) \u2014 2026-11-{day:02}T10:00:00Z\n\n" + "it went well\n" * 40 + "\n---\n\n"
     for day in range(1, 29)
 )
 
@@ -471,16 +471,10 @@ def test_one_that_only_waited_ends_with_the_daemon(notes):
     assert notes.session(id)["outcome"] == "cancelled"
 
 
-def test_a_folder_that_has_no_room_for_the_archive_changes_nothing(notes):
-    async def fill(part):
-        for number in range(999):
-            part.write(f"n{number}.md", "x\n")
-
-    notes.play("studio", fill)
-    session = compact(notes)
-    assert session["outcome"] == "failed"
-    assert "1000 files" in session["reason"]
-    assert notes.text("studio") == OLD
+def test_an_agent_that_is_removed_meanwhile_keeps_its_memory_as_it_is(notes):
+    session = compact(notes, meanwhile(notes, lambda: notes.remove("studio")))
+    assert (session["outcome"], unchanged(notes)) == ("failed", True)
+    assert "nothing is changed" in session["reason"]
 
 
 # -- all at once --------------------------------------------------------------------------------------------
@@ -500,8 +494,12 @@ def test_two_people_and_a_session_write_one_memory_with_a_compaction_between_and
             if at != moment:
                 continue
             text = loaded[number] if chance.random() < 0.6 else file.read_text()
-            own = ("- Grace moves into another office in spring", "- Linus wants larger disks for his tapes")[number]
-            place = chance.choice([0, text.find("\n- ") + 1, len(text) // 2 and text.find("\n", len(text) // 2) + 1])
+            own = ("- Grace moves into another office in spring", "- Linus wants larger disks for his tapes")[
+                number
+            ]
+            place = chance.choice(
+                [0, text.find("\n- ") + 1, len(text) // 2 and text.find("\n", len(text) // 2) + 1]
+            )
             added = text + f"{own}\n" if chance.random() < 0.5 else f"{text[:place]}{own}\n{text[place:]}"
             lines.add(own)
             file.write_text(added)
