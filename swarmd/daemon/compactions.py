@@ -67,6 +67,9 @@ class Compactions:
                 return
         if agent in self._queued or agent in self._later:
             return
+        definition = trees.tree_of(daemon.reader).agent(agent)
+        if definition is None or not compaction.is_automatic(definition):
+            return  # most agents: no thread is asked for them
         rev = compactions.revision(daemon.reader, agent)
         if rev and self._looked.get(agent) != rev:
             self._look_soon([agent])

@@ -119,13 +119,7 @@ class ProgramRunner:
         if not request.acts:
             yield ""
             return
-        memory = MemoryDesk(
-            agent=request.agent,
-            folder=where.memory,
-            base=request.memory,
-            read_only=request.read_only,
-            desk=desk,
-        )
+        memory = MemoryDesk.of(request, where.memory, desk)
         if self._adapter.desk == "mcp":
             url = await self._host.mcp.admit(request.token, memory)
             try:

@@ -288,8 +288,9 @@ class _Compacting:
                 raise _Moved(f"{path} was changed while it was summarized, {TRIES} times in a row")
             data = over
         changes = [
-            WriteMemory(agent=order.agent, path=archive, data=seen.data),
             WriteMemory(agent=order.agent, path=path, data=data, base=head.rev),
+            # Last: what was the file's older text is then one in force, and kept whole.
+            WriteMemory(agent=order.agent, path=archive, data=seen.data),
         ]
         after = seen.count(data.decode("utf-8", "replace"))
         told = {"archive": archive, "before": seen.tokens, "after": after, "made_by": made.by}

@@ -75,10 +75,10 @@ def test_the_old_text_goes_to_the_archive_to_the_byte_and_the_summary_takes_its_
     assert f"summarized by m-sum); the whole text is in {NAME}" in session["reason"]
     history = notes.call("memory_history", agent="studio")["items"]
     assert {(row["file"], row["by"], row["note"]) for row in history if row["by"] != "operator:ada"} == {
-        (NAME, "studio#1", "compact"), ("MEMORY.md", "studio#1", "compact"),
+        (NAME, "studio#1", "compaction"), ("MEMORY.md", "studio#1", "compaction"),
     }  # fmt: skip
     assert [(c["act"], c["target"], c["verdict"]) for c in session["changes"]] == [
-        ("memory_write", f"studio:{NAME}", "done"), ("memory_write", "studio:MEMORY.md", "done"),
+        ("memory_write", "studio:MEMORY.md", "done"), ("memory_write", f"studio:{NAME}", "done"),
     ]  # fmt: skip
     audit = notes.rows("SELECT * FROM audit WHERE session = 1")
     assert [row["act"] for row in audit] == ["compact"]
