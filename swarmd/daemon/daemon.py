@@ -10,9 +10,11 @@ from contextlib import suppress
 from typing import Any
 
 from swarmd.core.instants import from_text
+from swarmd.core.sessions import COMPACT
 from swarmd.core.wire import Runner
 from swarmd.daemon import logs, restart, upkeep
 from swarmd.daemon.claiming import Claiming
+from swarmd.daemon.compactions import WHAT, Compactions
 from swarmd.daemon.ground import Ground
 from swarmd.daemon.logs import log
 from swarmd.daemon.notify import Notifier
@@ -106,6 +108,7 @@ class Daemon:
         self.starter = Starter(self.runs.run, self.clock.now, may_start=self.runs.may_start, drop=self.runs.drop,
                                ended=self.runs.ended)  # fmt: skip
         self.damage = upkeep.DamageWatch(self.store, self.clock)
+        self.compactions = Compactions(self)
         self.claiming = Claiming(self)
         self.ground = Ground(self)
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
@@ -139,6 +142,7 @@ class Daemon:
             self.scheduler.start()
             await self.attempt("claiming slots", self.claim())
             await self.attempt("looking at the clock", self.claiming.watch_behind())
+            self.compactions.start()
         self.starter.pump()
 
     async def _queue_what_waited(self) -> None:
@@ -189,7 +193,7 @@ class Daemon:
         """What somebody waits for, and what could not wait for the next start, ends now; how many sessions are left."""
         left = 0
         for order in self.starter.take_all():
-            if order.trigger == "manual" or order.mode != "commit":
+            if order.is_asked_for or order.trigger == COMPACT or order.mode != "commit":
                 await self.runs.drop(order, STOPPED)
             else:
                 left += 1
@@ -246,6 +250,7 @@ class Daemon:
         if self.scheduling:
             await self.attempt("claiming slots", self.claim())
             await self.attempt("looking at the clock", self.claiming.watch_behind())
+            await self.attempt(WHAT, self.compactions.minute())
         self._notifier.status(
             f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
             f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"

@@ -39,6 +39,7 @@ OPERATORS_ACTS = frozenset(
     {
         "pause", "resume", "run", "session_cancel", "session_apply", "session_discard", "session_revert",
         "attention_ack", "reload", "rename", "forget", "memory_restore", "memory_take", "memory_import",
+        "memory_compact",
     }
 )  # fmt: skip
 """The names of service.operating.ACTS, which is not imported here: a session that asks for one is refused."""

@@ -22,6 +22,7 @@ from swarmd.core.changes import Change
 from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
 from swarmd.core.prompt import assemble
+from swarmd.core.sessions import COMPACT, is_asked_for
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
 from swarmd.core.world import Actor
@@ -67,6 +68,14 @@ class Order:
     definition: Agent | None = None
     from_session: int | None = None
     """An earlier session of the agent, whose snapshot this one is given in place of one of now (see given_again)."""
+    by: str = "schedule"
+    summary: str | None = None
+    """Of a compaction: the summary that a person gives, in place of one that is made."""
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether an operator waits for it."""
+        return is_asked_for(self.trigger, self.by)
 
 
 def order_of(
@@ -75,7 +84,7 @@ def order_of(
     """The order that a queued row means."""
     return Order(id=row["id"], agent=row["agent"], trigger=row["trigger"], slot=maybe_instant(row["slot"]),
                  attempt=row["attempt"], note=row["note"], mode=row["mode"], cause_handoff=row["cause_handoff"],
-                 depth=row["depth"], definition=definition, from_session=from_session)  # fmt: skip
+                 depth=row["depth"], definition=definition, from_session=from_session, by=row["by"])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +104,11 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
     """Run a queued session to its end and return its outcome. Cancelling the task ends it as `cancelled`, for the
     reason that `why_cancelled` gives then.
     """
+    if order.trigger == COMPACT:
+        # Imported here: it stands on this module, and most sessions are none.
+        from swarmd.session.compacting import compact
+
+        return await compact(ports, order, why_cancelled)
 
     async def unprepared(ending: Ending) -> str:
         return await end(ports, order, ending)
@@ -104,7 +118,7 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
     except OutcomeUnknown:
         raise
     except Exception as error:  # noqa: BLE001 - a boundary: a fault of one session is that session's end, not more
-        ending = Ending(outcome="failed", reason=_fault("it could not be started", error))
+        ending = Ending(outcome="failed", reason=fault_of("it could not be started", error))
         return await surely(unprepared, ending, agent=order.agent, session=order.id)
     except asyncio.CancelledError:
         ending = Ending(outcome="cancelled", reason=why_cancelled())
@@ -126,7 +140,7 @@ async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str])
     except OutcomeUnknown:
         raise
     except Exception as error:  # noqa: BLE001 - runners are plug-ins: whatever they raise ends their session
-        reason = _fault(f"the runner {started.agent.runner_kind} broke", error)
+        reason = fault_of(f"the runner {started.agent.runner_kind} broke", error)
         return Ending(
             outcome="failed", reason=reason, changes=await _left(ports, started, result), result=result
         )
@@ -164,7 +178,7 @@ async def _left(ports: Ports, started: Started, result: Result | None) -> tuple[
     return tuple(changes)
 
 
-def _fault(what: str, error: Exception) -> str:
+def fault_of(what: str, error: Exception) -> str:
     """A sentence for people: ours say all, a stranger's needs to be told of what it was."""
     return str(error) if isinstance(error, SwarmdError) else f"{what}: {error!r}"
 
@@ -182,7 +196,7 @@ async def _start(ports: Ports, order: Order) -> Started:
     if past is not None:
         facts["cause_handoff"] = None  # it is no work on a handoff: whoever sent that hears nothing of it
     epoch = await ports.writer.run(
-        lambda connection: _mark(connection, order, agent, ports.clock.now(), facts)
+        lambda connection: mark_running(connection, order, agent, ports.clock.now(), facts)
     )
     memory = MemoryTree.of({d.path: d.data for d in seen.memory if d.data is not None})
     masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
@@ -229,13 +243,14 @@ def session_folder(ports: Ports, id: int) -> Path:
     return ports.sessions_dir / str(id)
 
 
-def _mark(
+def mark_running(
     connection: Connection,
     order: Order,
     agent: Agent,
     now: datetime,
     facts: Mapping[str, Any],
 ) -> int:
+    """Write down that the session runs and what it was given; its epoch."""
     if order.definition is not None:  # one that was in force is kept already
         keep_definition(connection, agent, facts["definition"], now)
     return sessions.start(connection, order.id, now, facts)

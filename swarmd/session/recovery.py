@@ -10,6 +10,7 @@ from swarmd.core.changes import AppendMemory, Change
 from swarmd.core.interaction_log import HEADING
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.owners import subject_owner
+from swarmd.core.sessions import COMPACT, is_asked_for
 from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
@@ -35,7 +36,7 @@ def recover(store: Store, host: Host, now: datetime) -> list[int]:
         if row["state"] == "running":
             _end_lost(store, host, row, now)
             lost.append(row["id"])
-        elif row["trigger"] == "manual" or row["mode"] != "commit":
+        elif is_asked_for(row["trigger"], row["by"]) or row["trigger"] == COMPACT or row["mode"] != "commit":
             _end_queued(store, row["id"], now)
     return lost
 
@@ -51,7 +52,8 @@ def _end_queued(store: Store, id: int, now: datetime) -> None:
 def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
     where, check = places(host, str(row["id"])), places(host, f"{row['id']}/check")
     kill_leftovers(where.socket, check.temp)
-    staged, made = _left(store, host, row, now) if row["mode"] == "commit" else ([], [])
+    saves = row["mode"] == "commit" and row["trigger"] != COMPACT
+    staged, made = _left(store, host, row, now) if saves else ([], [])
     # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
     # has made of its memory is kept before that, should this process die meanwhile too.
     if journal.keep_left(Path(where.folder), made):

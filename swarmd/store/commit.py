@@ -71,12 +71,14 @@ def commit(
     part: int = 0,
     always_told: bool = False,
     how: str | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> Committed:
     """Judge `changes` one after another on the rows as they are, and write all of them or, where authority is
     lacking for any, none. The caller's savepoint makes it all or nothing; the audit row is part of it.
 
     `asked` as in core.judge; `part` numbers a session's checkpoints. `always_told`: the audit has a row also where
-    nothing came of it. `how`: what history is to say of revisions of memory (None: what `act` says).
+    nothing came of it. `how`: what history is to say of revisions of memory (None: what `act` says); `told`: what the
+    audit is to say beside that.
     """
     world = SqlWorld(connection, now)
     folded = fold(actor, changes, world, asked=asked)
@@ -93,8 +95,9 @@ def commit(
                 for change, verdict in zip(changes, folded.verdicts, strict=True)
             ]
         }
-        if told := wrote(folded.effects):
-            detail["wrote"] = told
+        if written := wrote(folded.effects):
+            detail["wrote"] = written
+        detail |= told or {}
         audit.write(
             connection, at=now, by=actor.by, act=act, target=target, detail=detail,
             # What an operator does with a session's draft is the operator's act, and stands in the log as such.

@@ -144,6 +144,7 @@ CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'th
 MEMORY = """
 ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
+CREATE INDEX sessions_compact ON sessions (agent, id) WHERE trigger = 'compact';
 
 -- A text with a base is kept as its difference from that one: see store.texts, which alone reads and writes `data`.
 ALTER TABLE blobs ADD COLUMN base TEXT;

@@ -17,7 +17,7 @@ from swarmd.core.world import Document
 from swarmd.store import meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
-from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED
+from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED
 from swarmd.store.world import SqlWorld
 
 WORK_READ = 500
@@ -69,7 +69,7 @@ def fence(connection: sqlite3.Connection, agent: str) -> str:
 def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
     found: sqlite3.Row | None = connection.execute(
         "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started IS NOT NULL "
-        "AND id IS NOT ? ORDER BY id DESC LIMIT 1",
+        f"AND {ORDINARY} AND id IS NOT ? ORDER BY id DESC LIMIT 1",
         (agent, session),
     ).fetchone()
     return found
@@ -147,8 +147,8 @@ def _sent(
     good session began.
     """
     good = connection.execute(
-        "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
-        "('committed', 'no_change') ORDER BY id DESC LIMIT 1",
+        f"SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
+        "AND outcome IN ('committed', 'no_change') ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     since = good["started"] if good is not None else to_text(now - timedelta(days=KEPT_DAYS))

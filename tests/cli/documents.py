@@ -94,6 +94,11 @@ SAMPLES: dict[str, Document] = {
     "memory_show": {**MEMORY, "text": "notes\n", "base64": None},
     "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),
     "memory_diff": {"agent": "studio", "file": "MEMORY.md", "rev": 1, "other": 2, "diff": "-a\n+b"},
+    "memory_compact": {
+        "agent": "studio", "file": "MEMORY.md", "session": 7, "outcome": "committed", "reason": NASTY, "rev": 3,
+        "archive": "archive/history_2026-11-30_09-00-00.md", "tokens_before": 3700, "tokens_after": 640,
+        "tokens_in": 4100, "tokens_out": 600, "usd": 0.02,
+    },
     "memory_blame": {"agent": "studio", "file": "MEMORY.md", "lines": [{"line": 1, "text": NASTY, "rev": 2, "by": "studio#7", "at": AT}]},
     "memory_import": {
         "agent": "studio", "format": "swarms", "saved": True, "next": None,

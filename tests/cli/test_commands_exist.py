@@ -23,7 +23,8 @@ handoff send | handoff list | handoff show | handoff ack | handoff complete | ha
 handoff answer | handoff cancel | handoff change | handoff requeue
 report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
-memory blame | memory conflicts | memory import | memory export | memory ctx set | memory ctx get | memory handoff send
+memory blame | memory conflicts | memory import | memory export | memory ctx set | memory ctx get
+memory handoff send | memory compact
 session list | session show | session log | session cancel | session apply | session discard | session revert
 session trace | session export
 checkpoint | fail | draft show | draft apply | draft discard
@@ -36,7 +37,6 @@ LATER = (
     "approval",
     "import",
     "memory search",
-    "memory compact",
     "session search",
 )
 SCHEMAS = sorted((Path(__file__).parents[1] / "data" / "schemas").glob("*.json"))
