@@ -9,6 +9,7 @@ from swarmd.core.memory import FIRST_FILE
 from swarmd.core.moments import moment
 from swarmd.core.room import NOTE_TOKENS, Count, Filled, fill, head, remaining
 from swarmd.core.sections import Part, more, part, said, wrote
+from swarmd.core.skills import own_folders
 from swarmd.core.snapshot import Below, Snapshot
 from swarmd.core.text import one_line, shortened
 from swarmd.core.world import Document, Key
@@ -73,10 +74,16 @@ def files_part(snapshot: Snapshot, count: Count) -> Part:
     others = sorted(
         (d for d in snapshot.memory if d.data is not None and d.path != FIRST_FILE), key=lambda d: d.path
     )
-    listed = [d for d in others if not d.path.startswith(_ARCHIVE)]
+    skills = tuple(own_folders(others))
+    listed = [d for d in others if not d.path.startswith((_ARCHIVE, *skills))]
     filled = fill(((_file(d),) for d in listed), FILES_TOKENS - NOTE_TOKENS, count)
-    archived = len(others) - len(listed)
-    lines = (Ours(line=f"archive/: {archived:,} older texts"),) if archived else ()
+    archived = sum(d.path.startswith(_ARCHIVE) for d in others)
+    of_skills = len(others) - len(listed) - archived
+    told = (
+        (archived, f"archive/: {archived:,} older texts"),
+        (of_skills, f"skills/: {of_skills:,} files of skills"),
+    )
+    lines = tuple(Ours(line=line) for number, line in told if number)
     return part(
         "files",
         about,

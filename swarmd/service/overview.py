@@ -124,6 +124,7 @@ def _of_agent(view: View, name: str) -> JSON:
     from swarmd.runners import registry
     from swarmd.runners.confinement import fence
     from swarmd.service.loading import kinds
+    from swarmd.session.skills import rules_here
 
     agent = view.tree.agent(name)
     if agent is None:
@@ -134,6 +135,8 @@ def _of_agent(view: View, name: str) -> JSON:
     found.append({"name": "runner", "ok": True, "text": registry.told(agent.runner_kind, runner)})
     found += [
         {"name": field_name(one.path), "ok": False, "text": one.text}
-        for one in lacking(agent, os.environ, view.now, kinds())
+        for one in lacking(
+            agent, os.environ, view.now, kinds(), rules_here(view.tree, str(view.places.state))
+        )
     ]
     return {"agent": name, "level": level, **items(found)}

@@ -15,6 +15,7 @@ from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import rows
 from swarmd.service.view import JSON, Args, View, moment, text
 from swarmd.session.instructions import standing
+from swarmd.session.skills import skills_of
 from swarmd.session.tokens import TokenCounter
 from swarmd.store.snapshots import snapshot
 
@@ -52,7 +53,8 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
         raise BadInput(f"trigger: {trigger!r:.40} is none of {', '.join(TRIGGERS)}")
     at = moment(args, "at") or view.now
     slot = _slot(agent, at) if trigger in OF_A_SLOT else None
-    seen = snapshot(view.connection, agent, Trigger(kind=trigger, slot=slot), at)
+    skills = skills_of(agent, view.tree, str(view.places.state)).skills
+    seen = snapshot(view.connection, agent, Trigger(kind=trigger, slot=slot), at, skills=skills)
     counter = TokenCounter(None, os.environ, lambda _warning: None)
     return seen, assemble(seen, counter.count, standing=standing(agent, str(view.places.state)))
 
