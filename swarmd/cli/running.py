@@ -21,6 +21,7 @@ TRIGGERS = (
     "cron",
     "every",
     "at",
+    "adaptive",
     "handoff",
     "reply",
     "report",

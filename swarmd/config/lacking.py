@@ -157,7 +157,7 @@ def _of_schedule(when: When, now: datetime) -> Iterator[Complaint]:
         }
         for name, is_given in given.items():
             if is_given:
-                text = "means nothing without a schedule: neither cron, every nor at is there"
+                text = "means nothing without a schedule: none of cron, every, at and adaptive is there"
                 yield Complaint(path=("schedule", name), text=text, severity="warning")
         return
     if when.at is not None and _is_past(when.at, when.timezone, now):
@@ -180,6 +180,8 @@ def _is_past(at: str, zone: str, now: datetime) -> bool:
 
 def _interval(when: When, now: datetime) -> float | None:
     """The seconds between slots, the fewest that come soon; None where there is no second one."""
+    if when.adaptive is not None:
+        return when.adaptive.min_seconds
     if when.every_seconds is not None:
         return when.every_seconds
     if when.cron is None:

@@ -78,6 +78,7 @@ class Runs:
             return False
         log.info("cancelled before it started: %s", reason, extra=about(order.agent, order.id))
         self._daemon.control.ended(order.id)
+        self._daemon.adapting.touch([order.agent])
         return True
 
     def ended(self, order: Order, outcome: str) -> None:
@@ -89,6 +90,7 @@ class Runs:
         except Exception as error:  # noqa: BLE001 - a read that fails must not keep the others from starting
             log.error("its end could not be read", exc_info=error, extra=about(order.agent, order.id))
         daemon.control.ended(order.id)
+        daemon.adapting.touch([order.agent])
         daemon.starter.pump()
 
     def _tell(self, order: Order, outcome: str) -> None:

@@ -13,7 +13,7 @@ from swarmd.service import usage_reads
 from swarmd.service.operator import runtime_of, socket_client
 from swarmd.service.rows import held_by
 from swarmd.service.view import JSON, Args, View, items
-from swarmd.store import opening, queries
+from swarmd.store import adaptive, opening, queries
 
 PATIENCE_SECONDS = 2.0
 
@@ -33,9 +33,19 @@ def status(view: View, args: Args) -> JSON:
         "running": queries.counts(view.connection),
         "last_session": {"id": ended[0]["id"], "at": ended[0]["queued"]} if ended else None,
         "attention": {"count": len(open_items), "oldest": oldest, "kinds": dict(sorted(kinds.items()))},
+        "next_adaptive": _next_adaptive(view),
         "today": usage_reads.since(view, to_text(view.now.replace(hour=0, minute=0, second=0, microsecond=0))),
         "now": to_text(view.now),
     }  # fmt: skip
+
+
+def _next_adaptive(view: View) -> JSON:
+    """Of the agents whose schedule follows the work: who is due first, and why then."""
+    found = adaptive.next_of_all(view.connection, view.now)
+    if found is None:
+        return None
+    agent, pace = found
+    return {"agent": agent, "slot": to_text(pace.next), "reason": pace.reason}
 
 
 def _answers(view: View) -> bool:
