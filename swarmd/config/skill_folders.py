@@ -68,22 +68,59 @@ _KEPT: dict[tuple[str, Guard], _Seen] = {}
 _LOCK = threading.Lock()
 
 
+@dataclass(frozen=True, slots=True)
+class Writable:
+    """Places that sessions may write, as real paths; as sets, since thousands of agents may have some."""
+
+    places: frozenset[str] = frozenset()
+    above: frozenset[str] = frozenset()
+    """The folders in which these places stand, up to the root."""
+
+    @classmethod
+    def of(cls, paths: Iterable[str]) -> Writable:
+        """These paths, links followed."""
+        places = frozenset(map(os.path.realpath, paths))
+        return cls(places, frozenset(folder for place in places for folder in _above(place)))
+
+    def reached(self, path: str) -> str | None:
+        """The place in which this path really stands, or which stands in it; None: it is apart from all."""
+        return self.of_real(os.path.realpath(path))
+
+    def of_real(self, real: str) -> str | None:
+        """The same for a path without links."""
+        for folder in (real, *_above(real)):
+            if folder in self.places:
+                return folder
+        if real not in self.above:
+            return None
+        return next((place for place in sorted(self.places) if real in _above(place)), None)
+
+
+def _above(path: str) -> list[str]:
+    """The folders that a real path stands in, nearest first."""
+    found = []
+    while path != "/":
+        path = os.path.dirname(path)
+        found.append(path)
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillRules:
-    """What skills are judged by on this machine. `writable`: real paths that some session may write."""
+    """What skills are judged by on this machine. `writable`: where some session may write."""
 
     guard: Guard
-    writable: tuple[str, ...] = ()
+    writable: Writable = Writable()
 
 
-def written_by(agents: Iterable[Agent]) -> tuple[str, ...]:
-    """The real paths that sessions of these agents may write, beside what is their own under state."""
-    places: dict[str, None] = {}
+def written_by(agents: Iterable[Agent], *also: str) -> Writable:
+    """Where sessions of these agents may write, beside what is their own under state; and these places."""
+    places = set(also)
     for agent in agents:
-        places |= dict.fromkeys(agent.sandbox.write)
+        places.update(agent.sandbox.write)
         if agent.sandbox.home != "private":
-            places[agent.sandbox.home] = None
-    return tuple(dict.fromkeys(os.path.realpath(place) for place in places))
+            places.add(agent.sandbox.home)
+    return Writable.of(places)
 
 
 def skills_in(folders: Sequence[str], rules: SkillRules) -> Found:
@@ -95,8 +132,11 @@ def skills_in(folders: Sequence[str], rules: SkillRules) -> Found:
         seen, read_now = _seen(folder, rules.guard)
         fresh = fresh or read_now
         found = [Fault(place=fault.place, text=fault.text, index=index) for fault in seen.faults]
+        real = os.path.realpath(folder)
         for skill in seen.skills:
-            text = _unusable(skill, skills, rules.writable)
+            # No link leads from the folder to its skills.
+            place = real if skill.folder == folder else os.path.join(real, os.path.basename(skill.folder))
+            text = _unusable(skill, place, skills, rules.writable)
             if text is None:
                 skills[skill.name] = skill
             else:
@@ -105,7 +145,7 @@ def skills_in(folders: Sequence[str], rules: SkillRules) -> Found:
     return Found(skills=tuple(skills[name] for name in sorted(skills)), faults=tuple(faults), fresh=fresh)
 
 
-def _unusable(skill: Skill, before: dict[str, Skill], writable: Sequence[str]) -> str | None:
+def _unusable(skill: Skill, real: str, before: dict[str, Skill], writable: Writable) -> str | None:
     if skill.problem is not None:
         return f"is no skill: {skill.problem}"
     first = before.get(skill.name)
@@ -113,21 +153,8 @@ def _unusable(skill: Skill, before: dict[str, Skill], writable: Sequence[str]) -
         return f"is left out: {first.folder} has that name already"
     if len(before) >= MOST_SKILLS:
         return f"is left out: an agent may have {MOST_SKILLS} skills of the operator's"
-    if writable and (place := reached(skill.folder, writable)) is not None:
+    if (place := writable.of_real(real)) is not None:
         return f"is left out: sessions may write {place}"
-    return None
-
-
-def reached(path: str, places: Sequence[str]) -> str | None:
-    """The one of these real paths in which this path really stands, or which stands in it; None: it is apart."""
-    real = os.path.realpath(path)
-    for place in places:
-        if (
-            real == place
-            or real.startswith(place.rstrip("/") + "/")
-            or place.startswith(real.rstrip("/") + "/")
-        ):
-            return place
     return None
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 from swarmd.config.model import AgentFile
 from swarmd.config.problems import Complaint, printable, shown
-from swarmd.config.skill_folders import SkillRules, careless_files, reached, skills_in
+from swarmd.config.skill_folders import SkillRules, Writable, careless_files, skills_in
 from swarmd.core.agent import Agent
 
 _EXPECTED = "a folder that no session can write"
@@ -23,9 +22,7 @@ def spanning_skills(model: AgentFile, sessions_write: Sequence[str]) -> list[Com
     places = [(f"{field} has {path}", path) for field, path in named]
     places += [(f"{path} is swarmd's own", path) for path in sessions_write]
     for index, folder in enumerate(model.skills):
-        why = next(
-            (said for said, path in places if reached(folder, [os.path.realpath(path)]) is not None), None
-        )
+        why = next((said for said, path in places if Writable.of([path]).reached(folder) is not None), None)
         if why is not None:
             text = f"lies where sessions write: {why}"
             found.append(

@@ -34,6 +34,7 @@ class Adapting:
         self._daemon = daemon
         self._lock = asyncio.Lock()
         self._rules: dict[str, Adaptive] = {}
+        self._wanted = adaptive.Wanted.of({})
         self._work: Mapping[str, Work] = {}
         self._dirty: set[str] = set()
         self._version: object = None
@@ -45,6 +46,7 @@ class Adapting:
             for name, agent in tree.agents.items()
             if agent.when.adaptive is not None
         }
+        self._wanted = adaptive.Wanted.of({name: rule.work for name, rule in self._rules.items()})
         self._work, self._version = {}, None
         self._dirty = set(self._rules)
 
@@ -63,35 +65,47 @@ class Adapting:
     async def look(self) -> None:
         """Choose anew for whom that is due, and write it down."""
         async with self._lock:
-            reader, names = self._daemon.reader, self._dirty
-            version = adaptive.version(reader)
-            if version != self._version:
-                found = adaptive.work(reader, {name: rule.work for name, rule in self._rules.items()})
-                changed = found.keys() ^ self._work.keys()
-                changed |= {
-                    name for name in found.keys() & self._work.keys() if found[name] != self._work[name]
-                }
-                names, self._work = names | changed, found
-            self._dirty = names
-            if names:
+            self._look_for_work()
+            # What is touched from here on is looked at once more.
+            names, self._dirty = self._dirty, set()
+            try:
                 await self._choose(sorted(names))
-            self._version = version
+            except BaseException:
+                self._dirty |= names
+                raise
+
+    def _look_for_work(self) -> None:
+        """Whose pending work is another than it was at the last look is dirty."""
+        reader = self._daemon.reader
+        version = adaptive.version(reader)
+        if version == self._version:
+            return
+        found = adaptive.work(reader, self._wanted)
+        for name in found.keys() | self._work.keys():
+            if found.get(name) != self._work.get(name):
+                self._dirty.add(name)
+        self._work, self._version = found, version
 
     async def _choose(self, names: list[str]) -> None:
-        moved = await asyncio.to_thread(self._read, names) if len(names) > MANY else self._read(names)
+        if not names:
+            return
+        off = len(names) > MANY
+        known, moved = await asyncio.to_thread(self._read, names) if off else self._read(names)
         if moved:
             # Judged once more where it is written: what was read may have changed since.
             moved = await self._daemon.store.writer.run(
                 lambda connection: self._write(connection, list(moved))
             )
-        self._dirty -= set(names)
-        self._daemon.claiming.book.choose({name: pace.next for name, pace in moved.items()})
-        self._daemon.scheduler.once(*self._daemon.claiming.book.first_chosen())
+        book = self._daemon.claiming.book
+        # Those that stay are told too: a book that was made meanwhile may have an older moment.
+        book.choose({name: pace.next for name, pace in {**known, **moved}.items()})
+        self._daemon.scheduler.once(*book.first_chosen())
 
-    def _read(self, names: list[str]) -> dict[str, Pace]:
+    def _read(self, names: list[str]) -> tuple[dict[str, Pace], dict[str, Pace]]:
+        """What was chosen for these, and what is to be chosen anew."""
         reader = self._daemon.store.reader()  # of the thread that asks
         with reading(reader):
-            return self._moved(reader, names)
+            return adaptive.paces(reader, names), self._moved(reader, names)
 
     def _write(self, connection: Connection, names: list[str]) -> dict[str, Pace]:
         moved = self._moved(connection, names)

@@ -41,11 +41,19 @@ def status(view: View, args: Args) -> JSON:
 
 def _next_adaptive(view: View) -> JSON:
     """Of the agents whose schedule follows the work: who is due first, and why then."""
-    found = adaptive.next_of_all(view.connection, view.now)
-    if found is None:
-        return None
-    agent, pace = found
-    return {"agent": agent, "slot": to_text(pace.next), "reason": pace.reason}
+    pauses = queries.pauses(view.connection)
+    for agent, pace in sorted(
+        adaptive.paces(view.connection).items(), key=lambda pair: (pair[1].next, pair[0])
+    ):
+        definition = view.tree.agent(agent)
+        starts = (
+            definition is not None
+            and definition.enabled
+            and not held_by(agent, view.tree.above(agent), pauses)
+        )
+        if starts and pace.next > view.now:
+            return {"agent": agent, "slot": to_text(pace.next), "reason": pace.reason}
+    return None
 
 
 def _answers(view: View) -> bool:

@@ -36,6 +36,4 @@ def rules_here(tree: Tree, state: str) -> SkillRules:
         uid = os.stat(state).st_uid
     except OSError:
         uid = os.geteuid()
-    return SkillRules(
-        guard=Guard(uid=uid), writable=(os.path.realpath(state), *written_by(tree.agents.values()))
-    )
+    return SkillRules(guard=Guard(uid=uid), writable=written_by(tree.agents.values(), state))

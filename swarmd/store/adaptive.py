@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -79,38 +80,42 @@ def with_sessions(connection: sqlite3.Connection) -> frozenset[str]:
     return frozenset(row["agent"] for row in rows)
 
 
-def work(connection: sqlite3.Connection, wanted: Mapping[str, Iterable[str]]) -> dict[str, Work]:
-    """What is pending for these agents, each with the keys that say so; who has nothing pending is not in it."""
-    names = json.dumps(list(wanted))
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which agents are asked for, and which of their keys: as the queries take it, made once."""
+
+    names: str
+    keys: str
+
+    @classmethod
+    def of(cls, wanted: Mapping[str, Iterable[str]]) -> Wanted:
+        """Of agents by name, each with its keys."""
+        pairs = [[agent, key] for agent, keys in wanted.items() for key in keys]
+        return cls(json.dumps(list(wanted)), json.dumps(pairs))
+
+
+def work(connection: sqlite3.Connection, wanted: Wanted) -> dict[str, Work]:
+    """What is pending for these agents; who has nothing pending is not in it."""
     handoffs = {
         row["agent"]: row["n"]
         for row in connection.execute(
-            "SELECT j.value AS agent, (SELECT count(*) FROM handoffs INDEXED BY handoffs_work WHERE "
-            f"receiver = j.value AND {UNSETTLED} AND status != 'waiting') AS n FROM json_each(?) j",
-            (names,),
+            "SELECT j.value AS agent, count(*) AS n FROM json_each(?) j CROSS JOIN handoffs INDEXED BY handoffs_work "
+            f"WHERE receiver = j.value AND {UNSETTLED} AND status != 'waiting' GROUP BY j.value",
+            (wanted.names,),
         )
     }
-    pairs = json.dumps([[agent, key] for agent, keys in wanted.items() for key in keys])
     keys: dict[str, list[str]] = {}
     for row in connection.execute(
-        "SELECT k.agent, k.key, k.value FROM json_each(?) j JOIN keys k ON k.agent = json_extract(j.value, '$[0]') "
-        "AND k.key = json_extract(j.value, '$[1]') ORDER BY j.key",
-        (pairs,),
+        "SELECT k.agent, k.key, k.value FROM json_each(?) j CROSS JOIN keys k WHERE "
+        "k.agent = json_extract(j.value, '$[0]') AND k.key = json_extract(j.value, '$[1]')",
+        (wanted.keys,),
     ):
         if says_work(row["value"]):
             keys.setdefault(row["agent"], []).append(row["key"])
-    found = {name: Work(handoffs=handoffs.get(name, 0), keys=tuple(keys.get(name, ()))) for name in wanted}
-    return {name: pending for name, pending in found.items() if pending}
-
-
-def next_of_all(connection: sqlite3.Connection, after: datetime) -> tuple[str, Pace] | None:
-    """Whose moment comes first after this one."""
-    row = connection.execute(
-        "SELECT a.* FROM adaptive a JOIN agents g ON g.name = a.agent AND g.state = 'in_force' WHERE next > ? "
-        "ORDER BY next, agent LIMIT 1",
-        (to_text(after),),
-    ).fetchone()
-    return None if row is None else (row["agent"], _pace(row))
+    return {
+        name: Work(handoffs=handoffs.get(name, 0), keys=tuple(keys.get(name, ())))
+        for name in handoffs.keys() | keys.keys()
+    }
 
 
 def version(connection: sqlite3.Connection) -> Any:

@@ -187,7 +187,7 @@ async def test_a_slot_that_finds_a_session_running_is_skipped_and_the_end_decide
         await kit.until(lambda: adaptive.stage.played)
         adaptive.clock.go_to(adaptive.clock.wall.replace(minute=40, second=0, microsecond=1000))
         await adaptive.daemon.tick()
-        await kit.until(lambda: adaptive.slots())
+        await kit.until(adaptive.slots)
         assert adaptive.slots() == [("10:40", "skipped", 1)]
         adaptive.stage.release()
         await run
@@ -312,6 +312,20 @@ async def test_what_ended_and_was_not_counted_before_a_kill_is_counted_at_the_st
         assert why(adaptive).startswith("no_change: 20m after session 1")
 
 
+async def test_a_slot_that_started_nothing_before_a_kill_is_followed_by_another(adaptive):
+    async with adaptive.up():
+        await adaptive.ask("pause", agent="a")
+        await adaptive.at("10:40")
+        back = "UPDATE adaptive SET next = '2091-01-01T10:40:00.000000Z'"
+        adaptive.daemon.store.writer.do(lambda c: c.execute(back))  # as if it had died before it chose
+    adaptive.clock.pass_(60)
+    async with adaptive.up():
+        await adaptive.ask("resume", agent="a")
+        await adaptive.tick()
+        assert next_of(adaptive) == "10:51:01"
+        assert len(adaptive.slots()) == 1
+
+
 async def test_without_a_daemon_that_schedules_nothing_is_chosen(adaptive):
     async with adaptive.up(scheduling=False):
         await adaptive.ask("run", agent="a")
@@ -358,6 +372,9 @@ async def test_every_look_tells_the_same(adaptive):
         (fire,) = adaptive.call("next", agent="a", n=5)["fires"]
         assert (fire["slot"][11:19], fire["reason"]) == ("11:00:01", said)
         assert adaptive.call("status")["next_adaptive"]["reason"] == said
+        await adaptive.ask("pause", agent="a")
+        assert adaptive.call("status")["next_adaptive"] is None
+        await adaptive.ask("resume", agent="a")
         printed = adaptive.call("prompt", agent="a", at="2091-01-01T11:00:01.001+00:00")
         await adaptive.at("11:00:01")
         assert said in printed["user"]
@@ -412,3 +429,16 @@ async def test_a_thousand_cost_little_while_nothing_happens(swarm):
         await swarm.ask("ctx_set", agent="a007", key="backlog", value="1")
         await swarm.tick()
         assert why(swarm, "a007") == "key backlog is set: 10m after the schedule came into force"
+
+
+async def test_the_scheduler_itself_fires_at_the_chosen_moment(swarm):
+    # On the machine's own clock: what is tested is that the library's timer is told of each new moment.
+    from swarmd.daemon.clock import RealClock
+
+    swarm.clock = RealClock()
+    swarm.agent("a", 'adaptive = { min = "1s", max = "1s" }')
+    async with swarm.up():
+        await kit.until(lambda: len(swarm.slots()) >= 2)
+        rows = swarm._rows("SELECT slot, at FROM slots WHERE decision = 'started'")
+        assert rows
+        assert max((from_text(row["at"]) - from_text(row["slot"])).total_seconds() for row in rows) < 0.9

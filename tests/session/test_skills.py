@@ -170,7 +170,7 @@ def test_a_bad_one_of_the_operators_is_left_out_and_told_everywhere_but_in_the_p
     (bad,) = [one for one in swarm.call("skill_list", agent="studio")["items"] if one["problem"]]
     assert (bad["name"], bad["whose"]) == ("mail", "operator")
     assert "no front matter" in bad["problem"]
-    with pytest.raises(NotFound, match="cannot be used: .*no front matter"):
+    with pytest.raises(NotFound, match=r"cannot be used: .*no front matter"):
         swarm.call("skill_show", agent="studio", name="mail")
     doctor = [
         one["text"] for one in swarm.call("doctor", agent="studio")["items"] if one["name"] == "skills[0]"
