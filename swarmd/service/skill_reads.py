@@ -15,6 +15,7 @@ from swarmd.session.skills import rules_here, skills_of
 
 if TYPE_CHECKING:
     from swarmd.config.skill_folders import Found
+    from swarmd.core.world import Document
 
 _REASON_CHARS = 500
 
@@ -22,7 +23,7 @@ _REASON_CHARS = 500
 def skill_list(view: View, args: Args) -> JSON:
     """The skills of an agent: the operator's, then its own, with what is wrong with some."""
     agent = view.agent(args)
-    found, own = _operators(view, agent), own_skills(view.world.documents(agent), agent)
+    found, own = _operators(view, agent), own_skills(_memory(view, agent), agent)
     hidden = replaced(own, found.skills)
     bad = [
         {**dict.fromkeys(("description", "license", "compatibility", "allowed_tools"), ""),
@@ -44,7 +45,7 @@ def skill_show(view: View, args: Args) -> JSON:
     if skill is not None:
         data = file_of(skill, path, rules_here(view.tree, str(view.places.state)).guard)
         return _shown(agent, skill, path, data, files_of(skill))
-    documents = {document.path: document for document in view.world.documents(agent)}
+    documents = {document.path: document for document in _memory(view, agent)}
     own = next((one for one in own_skills(list(documents.values()), agent) if one.name == name), None)
     if own is None:
         raise NotFound(_no_such(agent, name, found))
@@ -69,6 +70,12 @@ def _operators(view: View, agent: str) -> Found:
 
     definition = view.tree.agent(agent)
     return Found() if definition is None else skills_of(definition, view.tree, str(view.places.state))
+
+
+def _memory(view: View, agent: str) -> Sequence[Document]:
+    """The agent's notes; of one that keeps none, none."""
+    definition = view.tree.agent(agent)
+    return view.world.documents(agent) if definition is None or definition.memory.persistent else ()
 
 
 def _doc(skill: Skill, *, hidden: bool = False) -> dict[str, JSON]:

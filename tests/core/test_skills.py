@@ -234,12 +234,11 @@ def test_many_long_ones_are_shortened_and_what_is_left_out_is_named():
 def test_files_of_skills_are_a_number_in_the_list_of_files():
     memory = (
         document("notes.md", "# Notes"), document("skills/tidy/SKILL.md", GOOD.replace("pdf", "tidy")),
-        document("skills/tidy/scripts/a.py", "x"), document("skills/loose.md", "loose"), document("archive/a.md", "a"),
+        document("skills/tidy/scripts/a.py", "x"), document("skills/loose.md", "loose"),
     )  # fmt: skip
     user = assemble(empty(memory=memory), words).user
     files = user.split("section files:", 1)[1].split("end section files", 1)[0]
     assert "skills/: 2 files of skills\n" in files
-    assert "archive/: 1 older texts\n" in files
     assert "notes.md" in files
     assert "skills/loose.md" in files
     assert "a.py" not in files
