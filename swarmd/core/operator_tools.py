@@ -82,6 +82,10 @@ _READS = (
     _read("memory_diff", "What has changed in a memory file since a revision.", _AGENT, _FILE, _REV,
           Arg(name="other", kind="int", required=False, help="up to this revision; left out: up to now")),
     _read("memory_blame", "Who wrote each line of a memory file, and when.", _AGENT, _FILE),
+    _read("skill_list", "An agent's skills: the operator's and its own, with what is wrong with some.", _AGENT),
+    _read("skill_show", "The text of a skill and the names of its other files, or one of these.", _AGENT,
+          Arg(name="name", help="the skill's name"),
+          Arg(name="file", required=False, help="one of its other files; left out: SKILL.md")),
     _read("memory_conflicts", "Lines of the agent's that met a person's edit and stand aside.", _AGENT),
     _read("memory_export", "Every file of an agent's memory with its whole text; it may be much.", _AGENT),
 )  # fmt: skip

@@ -13,6 +13,8 @@ from swarmd.core.instants import from_text
 from swarmd.core.sessions import COMPACT
 from swarmd.core.wire import Runner
 from swarmd.daemon import logs, restart, upkeep
+from swarmd.daemon.adapting import WHAT as CHOOSING
+from swarmd.daemon.adapting import Adapting
 from swarmd.daemon.claiming import Claiming
 from swarmd.daemon.compactions import WHAT, Compactions
 from swarmd.daemon.ground import Ground
@@ -37,7 +39,7 @@ from swarmd.session.machine import host_of
 from swarmd.session.ports import Clock, Ports
 from swarmd.session.recovery import recover
 from swarmd.session.tokens import TokenCounter
-from swarmd.store import audit, opening, queries, trees
+from swarmd.store import adaptive, audit, opening, queries, trees
 from swarmd.store.connections import StoreError
 from swarmd.store.database import OutcomeUnknown, StoreGone
 from swarmd.store.store import Store, open_store
@@ -109,6 +111,7 @@ class Daemon:
                                ended=self.runs.ended)  # fmt: skip
         self.damage = upkeep.DamageWatch(self.store, self.clock)
         self.compactions = Compactions(self)
+        self.adapting = Adapting(self)
         self.claiming = Claiming(self)
         self.ground = Ground(self)
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
@@ -141,6 +144,7 @@ class Daemon:
             self._put(await asyncio.to_thread(self._book))
             self.scheduler.start()
             await self.attempt("claiming slots", self.claim())
+            await self.attempt(CHOOSING, self.adapting.look())
             await self.attempt("looking at the clock", self.claiming.watch_behind())
             self.compactions.start()
         self.starter.pump()
@@ -227,6 +231,7 @@ class Daemon:
         self.ground.look()
         if self.scheduling:
             await self.attempt("claiming slots", self.claiming.tick())
+            await self.attempt(CHOOSING, self.adapting.tick())
         self.starter.pump()
         self._pump_when_next_is_ready()
         self._notifier.alive()
@@ -249,6 +254,7 @@ class Daemon:
             self.spawn(self._look_for_damage())
         if self.scheduling:
             await self.attempt("claiming slots", self.claim())
+            self.adapting.touch()
             await self.attempt("looking at the clock", self.claiming.watch_behind())
             await self.attempt(WHAT, self.compactions.minute())
         self._notifier.status(
@@ -277,6 +283,7 @@ class Daemon:
                          len(found.removed))  # fmt: skip
                 if self.scheduling:
                     self._put(await asyncio.to_thread(self._book))
+                    await self.attempt(CHOOSING, self.adapting.look())
             self.starter.pump()
             return loaded.as_json()
 
@@ -285,11 +292,14 @@ class Daemon:
         reader = self.store.reader()
         handled = queries.handled_until(reader)
         moments = {text: from_text(text) for text in set(handled.values())}
-        return Book(trees.tree_of(reader), {name: moments[text] for name, text in handled.items()})
+        chosen = {name: pace.next for name, pace in adaptive.paces(reader).items()}
+        return Book(trees.tree_of(reader), {name: moments[text] for name, text in handled.items()}, chosen)
 
     def _put(self, book: Book) -> None:
         self.claiming.book = book
         self.scheduler.set(book.schedules)
+        self.scheduler.once(*book.first_chosen())
+        self.adapting.take(trees.tree_of(self.reader))
 
     def _tell_problems(self, loaded: Loaded | None) -> None:
         """Each problem of a file is said once, and again when it comes back."""

@@ -28,6 +28,7 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "memory_reads": (
         "memory_list", "memory_show", "memory_history", "memory_diff", "memory_blame", "memory_conflicts",
     ),
+    "skill_reads": ("skill_list", "skill_show"),
 }  # fmt: skip
 READS: Mapping[str, str] = {name: module for module, names in _MODULES.items() for name in names}
 """Every read, and the module of this package that has it: a command loads only what it asks for."""

@@ -66,6 +66,11 @@ CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "chil
 SUM = {"sessions": 3, "tokens_in": 1200, "tokens_out": 30, "cache_read": None, "cache_write": None, "usd": 0.5,
        "tokens_unknown": 1, "usd_unknown": 2}  # fmt: skip
 
+SKILL = {
+    "name": "pdf", "whose": "operator", "description": NASTY, "folder": "/etc/swarmd/skills/pdf", "bytes": 6,
+    "license": "", "compatibility": "", "allowed_tools": "", "problem": None,
+}  # fmt: skip
+
 SAMPLES: dict[str, Document] = {
     "status": {
         "places": {"agents": "/a", "state": "/s", "runtime": "/r", "config": "/c"}, "daemon": {"running": True},
@@ -108,6 +113,8 @@ SAMPLES: dict[str, Document] = {
     },
     "memory_export": listing({**MEMORY, "text": f"notes\n{NASTY}", "base64": None}, {**MEMORY, "path": "a.md", "text": None, "base64": "/wA="}),
     "memory_conflicts": listing({"id": 1, "agent": "studio", "path": "MEMORY.md", "line": 3, "ours": NASTY, "theirs": "b", "at": AT}),
+    "skill_list": listing(SKILL, {**SKILL, "whose": "own", "folder": "skills/pdf", "problem": NASTY}),
+    "skill_show": {**SKILL, "agent": "studio", "file": "SKILL.md", "text": "notes\n", "base64": None, "files": [{"file": "scripts/a.py", "bytes": 12}]},
     "session_list": listing(SESSION),
     "session_show": SHOWN,
     "session_log": LOG,

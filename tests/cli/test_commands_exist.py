@@ -24,7 +24,7 @@ handoff answer | handoff cancel | handoff change | handoff requeue
 report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
 memory blame | memory conflicts | memory import | memory export | memory ctx set | memory ctx get
-memory handoff send | memory compact
+memory handoff send | memory compact | skill list | skill show
 session list | session show | session log | session cancel | session apply | session discard | session revert
 session trace | session export
 checkpoint | fail | draft show | draft apply | draft discard
@@ -110,7 +110,7 @@ READING = {
     "memory_export": ["memory", "export", "studio"],
     "session_list": ["session", "list"], "session_show": ["session", "show", "7"],
     "session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
-    "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
+    "skill_list": ["skill", "list", "studio"], "skill_show": ["skill", "show", "studio", "pdf"], "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
 }  # fmt: skip
 
 
