@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 READS = frozenset({
     "agent_history", "agent_list", "agent_show", "agent_tree", "attention", "ctx_get", "ctx_history", "ctx_list",
     "doctor", "handoff_list", "handoff_show", "log", "memory_blame", "memory_conflicts", "memory_diff",
-    "memory_history", "memory_list", "memory_show", "next", "prompt", "report_list", "session_list", "session_log",
-    "session_show", "session_trace", "status", "usage", "verify", "why",
+    "memory_history", "memory_list", "memory_search", "memory_show", "next", "prompt", "report_list", "session_list",
+    "session_log", "session_search", "session_show", "session_trace", "status", "usage", "verify", "why",
 })  # fmt: skip
 """The calls that change nothing; every other call is an act."""
 

@@ -15,6 +15,7 @@ from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.old_spelling import ctx as old_ctx
 from swarmd.cli.old_spelling import handoff as old_handoff
 from swarmd.cli.params import Number, agent_option, list_options, narrowed, read_text, split_agent, usage
+from swarmd.cli.searching import memory_search
 from swarmd.core.acts import ACTS
 from swarmd.errors import BadInput, NotFound
 
@@ -47,6 +48,7 @@ def memory() -> None:
     """
 
 
+memory.add_command(memory_search)
 memory.add_command(old_ctx)
 memory.add_command(old_handoff)
 

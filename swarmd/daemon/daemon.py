@@ -14,6 +14,7 @@ from swarmd.core.wire import Runner
 from swarmd.daemon import logs, restart, upkeep
 from swarmd.daemon.claiming import Claiming
 from swarmd.daemon.ground import Ground
+from swarmd.daemon.indexing import Indexing
 from swarmd.daemon.logs import log
 from swarmd.daemon.notify import Notifier
 from swarmd.daemon.numbers import Numbers
@@ -111,6 +112,7 @@ class Daemon:
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
         self.control = LoopControl(self)
         self.service = Service(self.store, self.places, self.control, self.clock.now, self._facts)
+        self.indexing = Indexing(self.service.index, self.clock)
         seq, head = audit.head(self.reader)
         log.info("the store is open: audit row %d, head %s", seq, head)
 
@@ -173,6 +175,7 @@ class Daemon:
             log.info("%d sessions still wait: the next start decides what becomes of them", left)
         self.control.give_up()
         await self.damage.stop()
+        await self.indexing.stop()
         await self.operators.close()
         await self.host.mcp.close()
         for runner in self._runners.values():
@@ -224,6 +227,8 @@ class Daemon:
         if self.scheduling:
             await self.attempt("claiming slots", self.claiming.tick())
         self.starter.pump()
+        if self.indexing.is_due():
+            self.spawn(self._index())
         self._pump_when_next_is_ready()
         self._notifier.alive()
         logs.sum_up()
@@ -250,6 +255,9 @@ class Daemon:
             f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
             f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"
         )
+
+    async def _index(self) -> None:
+        await self.attempt("keeping the search index", self.indexing.round())
 
     async def _look_for_damage(self) -> None:
         await self.attempt("looking for damage", self.damage.look())

@@ -89,6 +89,7 @@ class Runs:
         except Exception as error:  # noqa: BLE001 - a read that fails must not keep the others from starting
             log.error("its end could not be read", exc_info=error, extra=about(order.agent, order.id))
         daemon.control.ended(order.id)
+        daemon.indexing.wake()
         daemon.starter.pump()
 
     def _tell(self, order: Order, outcome: str) -> None:

@@ -144,6 +144,7 @@ CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'th
 MEMORY = """
 ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
+CREATE INDEX sessions_quarantined ON sessions (agent, id) WHERE quarantined IS NOT NULL;
 
 -- What waits for an operator's yes, bound to its digest; `state` ends once.
 CREATE TABLE approvals (

@@ -30,6 +30,7 @@ GROUPS = {
     "f": "loading",
     "g": "crowd",
     "h": "models",
+    "i": "searching",
 }
 
 

@@ -25,7 +25,7 @@ report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
 memory blame | memory conflicts | memory ctx set | memory ctx get | memory handoff send
 session list | session show | session log | session cancel | session apply | session discard | session revert
-session trace | session export
+session trace | session export | session search | memory search
 checkpoint | fail | draft show | draft apply | draft discard
 attention | attention ack | doctor | verify | backup | restore | mcp
 """
@@ -35,10 +35,8 @@ LATER = (
     "edit",
     "approval",
     "import",
-    "memory search",
     "memory compact",
     "memory import",
-    "session search",
 )
 SCHEMAS = sorted((Path(__file__).parents[1] / "data" / "schemas").glob("*.json"))
 
@@ -109,7 +107,8 @@ READING = {
     "memory_history": ["memory", "history", "studio"], "memory_diff": ["memory", "diff", "studio", "1"],
     "memory_blame": ["memory", "blame", "studio"], "memory_conflicts": ["memory", "conflicts", "studio"],
     "session_list": ["session", "list"], "session_show": ["session", "show", "7"],
-    "session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
+    "session_log": ["session", "log", "7"], "session_search": ["session", "search", "hello"],
+    "memory_search": ["memory", "search", "POLISH"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
     "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
 }  # fmt: skip
 

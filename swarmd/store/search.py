@@ -1,0 +1,231 @@
+"""Reading the search index: the newest texts that have all the words, within what the asker may see."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from swarmd.core.instants import to_text
+from swarmd.core.searching import CLOSE, OPEN, Query, indexed
+from swarmd.store import search_due
+from swarmd.store.search_units import BY_MEMORY, KINDS, SECOND, first_number
+
+CANDIDATES = 200
+"""Of so many texts, the newest that fit, the best are chosen."""
+SECONDS = 0.25
+"""A search that has taken as long ends with what it has found, and says how far back it has looked."""
+SCOPE_WORDS = 80
+"""As many owners are asked for in the index itself; of more the rows are looked at one by one, and most are theirs."""
+_STEPS = 5000
+_LAST_SECOND = 253402300799
+"""Of the year 9999."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose rows there are; several numbers may have one name."""
+
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the asker may see, by the owners' numbers: those whose memory, and those whose keys, handoffs and sessions.
+    `hidden`: those whose sessions in quarantine.
+    """
+
+    memory: Collection[int]
+    rest: Collection[int]
+    hidden: Collection[int] = ()
+
+    @property
+    def words(self) -> list[str]:
+        """As words of a scope."""
+        return [
+            f"{letter}{id}"
+            for letter, ids in (("m", self.memory), ("k", self.rest), ("q", self.hidden))
+            for id in sorted(ids)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is searched for. `seen` None: all, quarantine included. `kinds` None: of every kind."""
+
+    query: Query
+    seen: Seen | None = None
+    kinds: Sequence[str] | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A text that has all the words, with OPEN and CLOSE around them. `name` is that of the file, key, handoff or
+    session.
+    """
+
+    kind: str
+    owner: str
+    other: str | None
+    name: str
+    version: str
+    place: int
+    at: str
+    by: str
+    marked: str
+    hidden: bool
+
+
+@dataclass(slots=True)
+class Found:
+    """Newest first. `before`: older ones than that moment were not looked at; None: there are none."""
+
+    hits: list[Hit] = field(default_factory=list)
+    before: str | None = None
+
+
+def owners(connection: sqlite3.Connection) -> list[Owner]:
+    """Everybody who has rows in the index."""
+    return [
+        Owner(id=row["id"], name=row["name"]) for row in connection.execute("SELECT id, name FROM owners")
+    ]
+
+
+def complete_until(connection: sqlite3.Connection) -> str | None:
+    """The moment up to which the index has everything; None: it is still being made."""
+    return search_due.get(connection, "complete")
+
+
+def search(connection: sqlite3.Connection, wish: Wish) -> Found:
+    """The newest CANDIDATES that fit. The newest part is always looked through; further ones while there is time."""
+    deadline = time.monotonic() + SECONDS
+    low = 0 if wish.since is None else first_number(wish.since)
+    high = 2**62 if wish.until is None else first_number(wish.until) + SECOND - 1
+    parts = connection.execute(
+        "SELECT part, last FROM parts WHERE rows > 0 AND last >= ? AND first <= ? ORDER BY last DESC",
+        (low, high),
+    ).fetchall()
+    rows: list[sqlite3.Row] = []
+    for number, part in enumerate(parts):
+        if len(rows) > CANDIDATES and rows[CANDIDATES]["id"] > part["last"]:
+            break
+        more = _in_part(connection, part["part"], wish, (low, high), deadline if number else None)
+        if more is None:
+            return Found(hits=_hits(rows, wish), before=_second(min(part["last"], high), 1))
+        rows = sorted([*rows, *more], key=lambda row: int(row["id"]), reverse=True)[: CANDIDATES + 1]
+    return Found(hits=_hits(rows, wish), before=_rest(rows))
+
+
+def _in_part(
+    connection: sqlite3.Connection, part: int, wish: Wish, span: tuple[int, int], deadline: float | None
+) -> list[sqlite3.Row] | None:
+    """The newest of one part, one more than are wanted; None where the time was over."""
+    condition, values = _condition(wish)
+    # The order of the joins is ours to say: the words lead to few rows.
+    sql = (
+        "SELECT u.id, u.kind, u.place, u.at, u.by, u.scope, s.name, s.version, o.name AS owner, p.name AS other, "
+        f"highlight(part_{part}, 1, ?, ?) AS marked FROM part_{part} CROSS JOIN units u ON u.id = part_{part}.rowid "
+        "CROSS JOIN sources s ON s.id = u.source CROSS JOIN owners o ON o.id = u.owner "
+        f"LEFT JOIN owners p ON p.id = u.other WHERE part_{part} MATCH ? AND part_{part}.rowid BETWEEN ? AND ?"
+        f"{condition} ORDER BY part_{part}.rowid DESC LIMIT ?"
+    )
+    if deadline is not None:
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    try:
+        if deadline is not None and time.monotonic() > deadline:
+            return None
+        return connection.execute(
+            sql, (OPEN, CLOSE, _expression(wish), *span, *values, CANDIDATES + 1)
+        ).fetchall()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return None
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def _expression(wish: Wish) -> str:
+    """The whole query in the index's language. All that was typed stands in it as quoted strings."""
+    parts = [f"{{text}} : ({wish.query.expression})"]
+    if wish.kinds is not None:
+        parts.append(f"{{scope}} : ({' OR '.join(f'z{KINDS[kind]}' for kind in wish.kinds)})")
+    if wish.seen is not None and len(words := wish.seen.words) <= SCOPE_WORDS:
+        parts.append(f"{{scope}} : ({' OR '.join(words)})")
+    return " AND ".join(parts)
+
+
+def _condition(wish: Wish) -> tuple[str, list[str]]:
+    """What the rows themselves are asked for, where the owners are too many for the index."""
+    if wish.seen is None or len(wish.seen.words) <= SCOPE_WORDS:
+        return "", []
+    each = "IN (SELECT value FROM json_each(?))"
+    by_memory = ", ".join(repr(kind) for kind in BY_MEMORY)
+    sql = (
+        f" AND ((u.kind IN ({by_memory}) AND u.owner {each}) OR (u.kind NOT IN ({by_memory}) AND "
+        f"(u.owner {each} OR u.other {each}) AND u.scope NOT LIKE 'q%') OR (u.scope LIKE 'q%' AND u.owner {each}))"
+    )
+    memory, rest, hidden = (
+        json.dumps(sorted(ids)) for ids in (wish.seen.memory, wish.seen.rest, wish.seen.hidden)
+    )
+    return sql, [memory, rest, rest, hidden]
+
+
+def _hits(rows: Sequence[sqlite3.Row], wish: Wish) -> list[Hit]:
+    return [
+        Hit(kind=row["kind"], owner=row["owner"], other=row["other"], name=row["name"], version=row["version"],
+            place=row["place"], at=row["at"], by=row["by"], marked=row["marked"], hidden=row["scope"].startswith("q"))
+        for row in rows[:CANDIDATES]
+        if (wish.since is None or row["at"] >= wish.since) and (wish.until is None or row["at"] < wish.until)
+    ]  # fmt: skip
+
+
+def _rest(rows: Sequence[sqlite3.Row]) -> str | None:
+    """Before which moment those are that were left out; None: there are none."""
+    if len(rows) <= CANDIDATES:
+        return None
+    left = rows[CANDIDATES]["id"]
+    # Those of one second may come twice; where all are of one second, the rest of it is passed over.
+    return _second(left, 0 if rows[0]["id"] // SECOND == left // SECOND else 1)
+
+
+def _second(number: int, after: int) -> str:
+    return to_text(datetime.fromtimestamp(min(number // SECOND + after, _LAST_SECOND), UTC))
+
+
+# -- what has become of it -----------------------------------------------------------------------------------
+
+
+def session_of(store: sqlite3.Connection, hit: Hit) -> sqlite3.Row | None:
+    """Whose session it was and what about, in the store as it is now; None where it is gone."""
+    found: sqlite3.Row | None = store.execute(
+        "SELECT id, agent, subject, quarantined FROM sessions WHERE id = ?", (int(hit.name),)
+    ).fetchone()
+    return found
+
+
+def is_current(store: sqlite3.Connection, hit: Hit) -> bool:
+    """Whether a memory file still says what was found, or the key has that very value: the index may lag behind."""
+    if hit.kind == "key":
+        row = store.execute(
+            "SELECT version FROM keys WHERE agent = ? AND key = ? AND value IS NOT NULL",
+            (hit.owner, hit.name),
+        ).fetchone()
+        return row is not None and str(row["version"]) == hit.version
+    row = store.execute(
+        "SELECT h.rev, h.hash FROM heads h WHERE h.agent = ? AND h.path = ? AND h.hash IS NOT NULL",
+        (hit.owner, hit.name),
+    ).fetchone()
+    if row is None or str(row["rev"]) == hit.version:
+        return row is not None
+    blob = store.execute("SELECT data FROM blobs WHERE hash = ?", (row["hash"],)).fetchone()
+    if blob is None or not isinstance(blob["data"], bytes):
+        return False
+    lines = indexed(blob["data"].decode("utf-8", "replace")).splitlines()
+    return hit.marked.replace(OPEN, "").replace(CLOSE, "") in "\n".join(lines)
