@@ -66,7 +66,7 @@ def _print(document: Mapping[str, Any]) -> None:
     for hit in document["items"]:
         parts = [output.local(hit["at"]), output.shown("", hit["kind"]), output.shown("", hit["agent"])]
         output.line("  ".join([*parts, output.shown("", _where(hit))]))
-        output.block(str(hit["snippet"]), "    ")
+        output.line(f"    {output.shown('', hit['snippet'])}")
     until = document.get("indexed_until")
     if until is None:
         output.note("the search index is still being made: there may be more")

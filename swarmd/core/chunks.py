@@ -36,11 +36,12 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
             kept, size = [], 0
         if not kept:
             first = number
-        while len(line) > ROOM:  # `kept` is empty: the line did not fit
-            yield number, line[:ROOM]
-            line = line[ROOM:]  # noqa: PLW2901 - what is left of it
-        kept.append(line)
-        size += len(line) + 1
+        rest = 0
+        while len(line) - rest > ROOM:  # `kept` is empty: the line did not fit
+            yield number, line[rest : rest + ROOM]
+            rest += ROOM
+        kept.append(line[rest:])
+        size += len(line) - rest + 1
         after_blank = not line.strip()
     yield first, "\n".join(kept)
 

@@ -111,11 +111,11 @@ def _seen(view: View, owners: Sequence[Owner], agent: str | None) -> search.Seen
     elif tree is None:
         return None
     if tree is None:
-        ids = [owner.id for owner in owners]
+        ids = frozenset(owner.id for owner in owners)
         return search.Seen(memory=ids, rest=ids, hidden=ids)
-    memory = [owner.id for owner in owners if authority.may_read_memory(actor, owner.name, tree) is None]
-    rest = [owner.id for owner in owners if _may_read_rest(view, owner.name)]
-    return search.Seen(memory=memory, rest=rest)
+    memory = (owner.id for owner in owners if authority.may_read_memory(actor, owner.name, tree) is None)
+    rest = (owner.id for owner in owners if _may_read_rest(view, owner.name))
+    return search.Seen(memory=frozenset(memory), rest=frozenset(rest))
 
 
 def _may_read_rest(view: View, owner: str) -> bool:

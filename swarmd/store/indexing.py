@@ -148,13 +148,14 @@ class _Round:
         if known is None:
             row = self._reader.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchone()
             self._facts["store"] = "" if row is None else row[0]
+            self._facts["swept"] = to_text(self._now)  # there is nothing in it that could be too much
         else:
             for old, new in due.renamed(self._index, int(known)):
                 due.take_over_names(self._units, old, new)
         self._facts["audit"] = str(newest)
 
     def _must_sweep(self) -> bool:
-        swept = due.get(self._index, "swept")
+        swept = self._facts.get("swept") or due.get(self._index, "swept")
         return swept is None or not timedelta() <= self._now - from_text(swept) < SWEEP
 
     def _last_session(self) -> int:

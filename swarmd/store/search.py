@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -20,6 +20,8 @@ SECONDS = 0.25
 """A search that has taken as long ends with what it has found, and says how far back it has looked."""
 SCOPE_WORDS = 80
 """As many owners are asked for in the index itself; of more the rows are looked at one by one, and most are theirs."""
+FEW = 100
+"""Rows of a part that are looked at without asking whose they are first."""
 _STEPS = 5000
 _LAST_SECOND = 253402300799
 """Of the year 9999."""
@@ -39,9 +41,9 @@ class Seen:
     `hidden`: those whose sessions in quarantine.
     """
 
-    memory: Collection[int]
-    rest: Collection[int]
-    hidden: Collection[int] = ()
+    memory: frozenset[int]
+    rest: frozenset[int]
+    hidden: frozenset[int] = frozenset()
 
     @property
     def words(self) -> list[str]:
@@ -104,6 +106,8 @@ def complete_until(connection: sqlite3.Connection) -> str | None:
 
 def search(connection: sqlite3.Connection, wish: Wish) -> Found:
     """The newest CANDIDATES that fit. The newest part is always looked through; further ones while there is time."""
+    if wish.seen is not None and not wish.seen.words:
+        return Found()
     deadline = time.monotonic() + SECONDS
     low = 0 if wish.since is None else first_number(wish.since)
     high = 2**62 if wish.until is None else first_number(wish.until) + SECOND - 1
@@ -126,23 +130,12 @@ def _in_part(
     connection: sqlite3.Connection, part: int, wish: Wish, span: tuple[int, int], deadline: float | None
 ) -> list[sqlite3.Row] | None:
     """The newest of one part, one more than are wanted; None where the time was over."""
-    condition, values = _condition(wish)
-    # The order of the joins is ours to say: the words lead to few rows.
-    sql = (
-        "SELECT u.id, u.kind, u.place, u.at, u.by, u.scope, s.name, s.version, o.name AS owner, p.name AS other, "
-        f"highlight(part_{part}, 1, ?, ?) AS marked FROM part_{part} CROSS JOIN units u ON u.id = part_{part}.rowid "
-        "CROSS JOIN sources s ON s.id = u.source CROSS JOIN owners o ON o.id = u.owner "
-        f"LEFT JOIN owners p ON p.id = u.other WHERE part_{part} MATCH ? AND part_{part}.rowid BETWEEN ? AND ?"
-        f"{condition} ORDER BY part_{part}.rowid DESC LIMIT ?"
-    )
     if deadline is not None:
+        if time.monotonic() > deadline:
+            return None
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
-        if deadline is not None and time.monotonic() > deadline:
-            return None
-        return connection.execute(
-            sql, (OPEN, CLOSE, _expression(wish), *span, *values, CANDIDATES + 1)
-        ).fetchall()
+        return _newest(connection, part, wish, span)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
@@ -151,30 +144,78 @@ def _in_part(
         connection.set_progress_handler(None, 0)
 
 
+def _newest(
+    connection: sqlite3.Connection, part: int, wish: Wish, span: tuple[int, int]
+) -> list[sqlite3.Row]:
+    if wish.seen is None:
+        return _rows(connection, part, _expression(wish), span)
+    # First whether there is anything at all: what has a rare word costs nothing to look at, and to ask for many owners
+    # costs much.
+    alone = _expression(wish)
+    few = connection.execute(
+        f"SELECT rowid FROM part_{part} WHERE part_{part} MATCH ? AND rowid BETWEEN ? AND ? "
+        "ORDER BY rowid DESC LIMIT ?",
+        (alone, *span, FEW + 1),
+    ).fetchall()
+    if not few:
+        return []
+    if len(few) <= FEW:
+        return [row for row in _rows(connection, part, alone, span) if _is_seen(row, wish.seen)]
+    words = wish.seen.words
+    if len(words) <= SCOPE_WORDS:
+        return _rows(connection, part, f"{alone} AND {{scope}} : ({' OR '.join(words)})", span)
+    return _rows(connection, part, alone, span, wish.seen)
+
+
+def _rows(
+    connection: sqlite3.Connection,
+    part: int,
+    expression: str,
+    span: tuple[int, int],
+    seen: Seen | None = None,
+) -> list[sqlite3.Row]:
+    condition, values = _condition(seen)
+    # The order of the joins is ours to say: the words lead to few rows.
+    return connection.execute(
+        "SELECT u.id, u.kind, u.place, u.at, u.by, u.scope, u.owner AS owner_id, u.other AS other_id, s.name, "
+        "s.version, o.name AS owner, p.name AS other, "
+        f"highlight(part_{part}, 1, ?, ?) AS marked FROM part_{part} CROSS JOIN units u ON u.id = part_{part}.rowid "
+        "CROSS JOIN sources s ON s.id = u.source CROSS JOIN owners o ON o.id = u.owner "
+        f"LEFT JOIN owners p ON p.id = u.other WHERE part_{part} MATCH ? AND part_{part}.rowid BETWEEN ? AND ?"
+        f"{condition} ORDER BY part_{part}.rowid DESC LIMIT ?",
+        (OPEN, CLOSE, expression, *span, *values, CANDIDATES + 1),
+    ).fetchall()
+
+
 def _expression(wish: Wish) -> str:
-    """The whole query in the index's language. All that was typed stands in it as quoted strings."""
-    parts = [f"{{text}} : ({wish.query.expression})"]
-    if wish.kinds is not None:
-        parts.append(f"{{scope}} : ({' OR '.join(f'z{KINDS[kind]}' for kind in wish.kinds)})")
-    if wish.seen is not None and len(words := wish.seen.words) <= SCOPE_WORDS:
-        parts.append(f"{{scope}} : ({' OR '.join(words)})")
-    return " AND ".join(parts)
+    """The query in the index's language. All that was typed stands in it as quoted strings."""
+    text = f"{{text}} : ({wish.query.expression})"
+    if wish.kinds is None:
+        return text
+    return f"{text} AND {{scope}} : ({' OR '.join(f'z{KINDS[kind]}' for kind in wish.kinds)})"
 
 
-def _condition(wish: Wish) -> tuple[str, list[str]]:
-    """What the rows themselves are asked for, where the owners are too many for the index."""
-    if wish.seen is None or len(wish.seen.words) <= SCOPE_WORDS:
+def _condition(seen: Seen | None) -> tuple[str, list[str]]:
+    """What `_is_seen` says, as SQL."""
+    if seen is None:
         return "", []
     each = "IN (SELECT value FROM json_each(?))"
     by_memory = ", ".join(repr(kind) for kind in BY_MEMORY)
     sql = (
-        f" AND ((u.kind IN ({by_memory}) AND u.owner {each}) OR (u.kind NOT IN ({by_memory}) AND "
-        f"(u.owner {each} OR u.other {each}) AND u.scope NOT LIKE 'q%') OR (u.scope LIKE 'q%' AND u.owner {each}))"
+        f" AND CASE WHEN u.scope LIKE 'q%' THEN u.owner {each} WHEN u.kind IN ({by_memory}) THEN u.owner {each} "
+        f"ELSE u.owner {each} OR u.other {each} END"
     )
-    memory, rest, hidden = (
-        json.dumps(sorted(ids)) for ids in (wish.seen.memory, wish.seen.rest, wish.seen.hidden)
-    )
-    return sql, [memory, rest, rest, hidden]
+    hidden, memory, rest = (json.dumps(sorted(ids)) for ids in (seen.hidden, seen.memory, seen.rest))
+    return sql, [hidden, memory, rest, rest]
+
+
+def _is_seen(row: sqlite3.Row, seen: Seen) -> bool:
+    """Whether a row is one of those."""
+    if row["scope"].startswith("q"):
+        return row["owner_id"] in seen.hidden
+    if row["kind"] in BY_MEMORY:
+        return row["owner_id"] in seen.memory
+    return row["owner_id"] in seen.rest or row["other_id"] in seen.rest
 
 
 def _hits(rows: Sequence[sqlite3.Row], wish: Wish) -> list[Hit]:

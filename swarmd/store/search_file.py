@@ -37,8 +37,8 @@ CREATE INDEX units_source ON units (source);
 CREATE TABLE parts (part INTEGER PRIMARY KEY, rows INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL);
 """
 _PART = (
-    "CREATE VIRTUAL TABLE part_{part} USING fts5(scope, text, content='units', content_rowid='id', "
-    'tokenize="unicode61 remove_diacritics 2")'
+    "CREATE VIRTUAL TABLE part_{part} USING fts5(scope, text, content='units', content_rowid='id', columnsize=0, "
+    "prefix='3', tokenize=\"unicode61 remove_diacritics 2\")"
 )
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LACKING = ("no such table", "no such column", "vtable constructor failed")

@@ -103,11 +103,15 @@ def _said(event: dict[str, Any]) -> Iterator[str]:
         for _, text in chunks(_text(event.get("text"))):
             yield text
     elif kind == "tool_call":
-        yield cut(f"{_text(event.get('name'))} {_text(event.get('input'))}")
+        yield from _one(f"{_text(event.get('name'))} {_text(event.get('input'))}")
     elif kind == "tool_result":
-        text = cut(_text(event.get("text")))
-        if text.strip():
-            yield text
+        yield from _one(_text(event.get("text")))
+
+
+def _one(text: str) -> Iterator[str]:
+    """All of it in one piece, cut where it is long."""
+    if text.strip():
+        yield cut(text)
 
 
 def _text(value: Any) -> str:
