@@ -130,9 +130,7 @@ def append_file(invocation: Invocation, words: tuple[str, ...], agent: str | Non
 def file_history(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
     """The revisions of a file, or of all of them: who made them and when."""
     agent, files = split_agent(invocation, agent, words, ["FILE"], optional=1)
-    document = narrowed(
-        invocation.call("memory_history", agent=agent, file=files[0] if files else None), "at", bounds
-    )
+    document = invocation.call("memory_history", agent=agent, file=files[0] if files else None, **bounds)
     invocation.show(document, lambda found: output.listing(found, _HISTORY, "there are no revisions"))
 
 

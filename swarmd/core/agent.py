@@ -110,6 +110,11 @@ class MemoryRules:
     approval: tuple[str, ...] = ()
     shared: tuple[SharedFolder, ...] = ()
 
+    @property
+    def room(self) -> int:
+        """How many tokens MEMORY.md may have: in the prompt, and in a request about it."""
+        return min(self.prompt_tokens, self.context_tokens or self.prompt_tokens)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Success:

@@ -28,7 +28,11 @@ def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str |
     The system part is the agent's own system prompt, byte for byte, and `standing` (None: the rules for its kind of
     runner). The user part is the sections, fenced by a code that stands in no text of either part.
     """
-    rules = standing if standing is not None else standing_for(snapshot.agent.runner_kind)
+    rules = (
+        standing
+        if standing is not None
+        else standing_for(snapshot.agent.runner_kind, persistent=snapshot.agent.memory.persistent)
+    )
     system = system_part(snapshot.agent.system_prompt, rules)
     counted = corrected(count, snapshot.token_ratio)
     parts = [make(snapshot, counted) for make in PARTS]

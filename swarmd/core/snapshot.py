@@ -95,6 +95,8 @@ class Snapshot:
     sent: tuple[Handoff, ...] = ()
     aftermath: Aftermath | None = None
     conflicts: tuple[ConflictSeen, ...] = ()
+    archived: int = 0
+    """How many older texts its archive has; `memory` has none of them."""
     last_started: datetime | None = None
     last_outcome: str | None = None
     fence: str = ""

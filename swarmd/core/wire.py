@@ -26,10 +26,8 @@ class MemoryTree:
     @classmethod
     def of(cls, files: Mapping[str, bytes]) -> MemoryTree:
         """The tree that holds these bytes under these paths."""
-        return cls(
-            files={path: digest(data) for path, data in sorted(files.items())},
-            blobs={digest(data): data for data in files.values()},
-        )
+        names = {path: digest(data) for path, data in sorted(files.items())}
+        return cls(files=names, blobs={name: files[path] for path, name in names.items()})
 
     def read(self, path: str) -> bytes | None:
         """The bytes under `path`, or None where there is no such file."""
@@ -57,6 +55,10 @@ class Request:
     memory: MemoryTree = field(repr=False)
     read_only: tuple[str, ...]
     """Globs of memory paths that the session may read and not change (as `[memory] read_only`, and `archive/**`)."""
+    keeps_memory: bool = True
+    """False: the agent has no memory; its copy starts empty, and nothing in it is ever saved."""
+    archived: int = 0
+    """How many older texts its memory has, which are not in the copy: they are read by `memory_show`."""
     options: Mapping[str, JSON]
     """The agent's `[runner]` table without `kind`, as checked when the file was loaded."""
     folder: str

@@ -124,7 +124,7 @@ class SessionDesk:
         """Everything staged, and the difference that the memory copy makes. With `problems` not all of the copy was
         read: what is missing in it may still be there, and does not count as deleted.
         """
-        if memory is None:
+        if memory is None or not self._agent.memory.persistent:
             return list(self.tally.changes)
         found = self._memory_changes(self.masking.tree(memory, self._base))
         kept = [c for c in found if not (problems and isinstance(c, WriteMemory) and c.data is None)]
@@ -321,6 +321,8 @@ class SessionDesk:
     async def _checkpoint(self, memory: MemoryTree, problems: Sequence[str]) -> dict[str, Any]:
         if self.closed:
             raise Refused(f"session {self._session} has ended; nothing more is saved of it")
+        if not self._agent.memory.persistent:
+            memory, problems = MemoryTree(), ()
         if problems:
             raise Refused(f"the memory copy may not be saved: {'; '.join(problems)}")
         memory = self.masking.tree(memory, self._base)

@@ -104,7 +104,9 @@ def _ended(
             _keep(connection, order.id, desk.tally.checkpoints + 1, changes, outcome)
         if draft:
             drafts.hand_on(connection, desk.tally.drafts)
-        _keep_notes(connection, order, desk, overtaken, ending.result)
+        kept = agent is None or agent.memory.persistent
+        problems = ending.result.memory_problems if ending.result is not None and kept else ()
+        _keep_notes(connection, order, desk, overtaken, problems)
     reason = (desk.masking if desk is not None else Masking()).text(reason)
     result = ending.result
     in_force = tree_of(connection).agent(order.agent)
@@ -189,12 +191,15 @@ def _keep(connection: Connection, id: int, part: int, changes: Sequence[Change],
 
 
 def _keep_notes(
-    connection: Connection, order: Order, desk: SessionDesk, overtaken: Sequence[Note], result: Result | None
+    connection: Connection,
+    order: Order,
+    desk: SessionDesk,
+    overtaken: Sequence[Note],
+    problems: Sequence[str],
 ) -> None:
     """What was refused or overtaken and is in no change set: acts when they were asked for, files of the copy."""
     tally, masked = desk.tally, desk.masking.text
     notes = [("refused", n.act, n.target, n.reason) for n in tally.refusals]
-    problems = result.memory_problems if result is not None else ()
     notes += [("refused", "memory_write", f"{order.agent}:", masked(problem)) for problem in problems]
     notes += [("superseded", n.act, n.target, n.reason) for n in (*tally.superseded, *overtaken)]
     committing.note(connection, order.id, notes)

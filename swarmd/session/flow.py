@@ -191,7 +191,7 @@ async def _start(ports: Ports, order: Order) -> Started:
     desk.tally.counted = prompt.counted
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
-        memory=memory, token=token, secrets=secrets,
+        memory=memory, archived=seen.archived, token=token, secrets=secrets,
     )  # fmt: skip
     return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk,
                    request=request)  # fmt: skip
@@ -264,7 +264,7 @@ async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
     """The ending that a runner's result means, before the commit."""
     changes = await _left(ports, started, result)
     outcome, reason = _outcome(result, started.desk.tally.failed)
-    if outcome == "success" and result.memory_problems:
+    if outcome == "success" and result.memory_problems and started.agent.memory.persistent:
         outcome, reason = "refused", "; ".join(result.memory_problems)
     if outcome == "success":
         problem = await _success_problem(ports, started, result)

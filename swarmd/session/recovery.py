@@ -92,9 +92,9 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[li
     known: journal.Bases = bases if bases is not None else {path: (rev, None) for path, rev in shown.items()}
     base = _base_tree(SqlWorld(store.reader(), now), row["agent"], known)
     copy = folder / "memory"
-    if not copy.is_dir():
-        return changes, []
     agent = trees.definition(store.reader(), row["definition"]) if row["definition"] else None
+    if not copy.is_dir() or (agent is not None and not agent.memory.persistent):
+        return changes, []
     own = agent.memory.read_only if agent is not None else ()
     memory, problems = read_memory(str(copy), base, (*own, "archive/**"))
     if memory is None or problems:

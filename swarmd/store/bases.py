@@ -15,6 +15,7 @@ from typing import Any, cast
 from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
+from swarmd.core.memory import is_archive
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
 from swarmd.core.world import Document, Key
 from swarmd.errors import Refused
@@ -49,6 +50,7 @@ def shown(snapshot: Snapshot) -> str:
             "last": None if after is None else
             [after.session, after.draft_session, len(after.refusals), len(after.superseded)],
             "conflicts": [conflict.id for conflict in snapshot.conflicts],
+            "archived": snapshot.archived,
         },
         separators=(",", ":"),
     )  # fmt: skip
@@ -104,6 +106,7 @@ class _Rebuilding:
             sent=tuple(self._handoffs(base["sent"])),
             aftermath=None if last is None else self._aftermath(last),
             conflicts=tuple(self._conflicts()),
+            archived=base.get("archived", sum(map(is_archive, base["memory"]))),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(self._connection, agent.name), token_ratio=base["tokens"][0], token_overhead=base["tokens"][1],
@@ -121,14 +124,16 @@ class _Rebuilding:
     def _memory(self, agent: str) -> list[Document]:
         found = []
         for path, rev in sorted(self._base["memory"].items()):
+            if is_archive(path):
+                continue  # an earlier swarmd gave these too; all that is shown of them is their number
             row = self._one(
                 f"{path}, revision {rev}",
-                "SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by, b.data FROM revisions r JOIN blobs b "
-                "ON b.hash = r.hash WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
+                "SELECT agent, path, rev, hash, at, by FROM revisions WHERE agent = ? AND path = ? AND rev = ? AND "
+                "EXISTS (SELECT 1 FROM blobs b WHERE b.hash = revisions.hash)",
                 agent, path, rev,
             )  # fmt: skip
             if row is not None:
-                found.append(document_of(row))
+                found.append(document_of(self._connection, row))
         return found
 
     def _keys(self) -> dict[str, list[Key]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from swarmd.core.instants import from_text, to_text
 from swarmd.store import search_due as due
-from swarmd.store import search_file
+from swarmd.store import search_file, texts
 from swarmd.store.connections import open_reading
 from swarmd.store.opening import DATABASE
 from swarmd.store.search_sources import handoff_units, has_files, key_units, memory_units, session_units
@@ -206,13 +206,13 @@ class _Round:
 
     def _memory(self, due_row: sqlite3.Row) -> None:
         row = self._reader.execute(
-            "SELECT h.agent, h.path, h.rev, b.data, r.at, r.by FROM heads h JOIN revisions r ON r.agent = h.agent "
-            "AND r.path = h.path AND r.rev = h.rev LEFT JOIN blobs b ON b.hash = h.hash "
-            "WHERE h.agent = ? AND h.path = ? AND h.hash IS NOT NULL",
+            "SELECT h.agent, h.path, h.rev, h.hash, r.at, r.by FROM heads h JOIN revisions r ON r.agent = h.agent "
+            "AND r.path = h.path AND r.rev = h.rev WHERE h.agent = ? AND h.path = ? AND h.hash IS NOT NULL",
             (due_row["owner"], due_row["name"]),
         ).fetchone()
         if row is not None:
-            self._replace("memory", row["agent"], row["path"], str(row["rev"]), memory_units(row))
+            data = texts.of_digest(self._reader, row["hash"])
+            self._replace("memory", row["agent"], row["path"], str(row["rev"]), memory_units(row, data))
 
     def _key(self, due_row: sqlite3.Row) -> None:
         row = self._reader.execute(

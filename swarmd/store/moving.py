@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from swarmd.store import texts
 from swarmd.store.holding import resumed_key
 from swarmd.store.trees import tree_changed
 
@@ -14,6 +15,7 @@ _OWNED = (
     ("keys", "agent"), ("key_history", "agent"), ("revisions", "agent"), ("heads", "agent"), ("conflicts", "agent"),
     ("slots", "agent"), ("sessions", "agent"), ("reports", "agent"), ("reports", "parent"), ("agent_history", "agent"),
     ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"),
+    ("losses", "agent"),
 )  # fmt: skip
 _NAMES_IN_CHANGES = ("agent", "to", "sender")
 
@@ -89,6 +91,7 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
         "pauses",
         "raised",
         "counted",
+        "losses",
     ):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (agent,))
     connection.execute("DELETE FROM meta WHERE key = ?", (resumed_key(agent),))
@@ -102,6 +105,4 @@ def forget_texts(connection: sqlite3.Connection, hashes: Sequence[str]) -> None:
     shared = {
         row[0] for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE hash IS NOT NULL")
     }
-    connection.executemany(
-        "DELETE FROM blobs WHERE hash = ?", [(hash,) for hash in hashes if hash not in shared]
-    )
+    texts.forget(connection, set(hashes) - shared)

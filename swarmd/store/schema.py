@@ -146,6 +146,10 @@ ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
 CREATE INDEX sessions_quarantined ON sessions (agent, id) WHERE quarantined IS NOT NULL;
 
+-- A text with a base is kept as its difference from that one: see store.texts, which alone reads and writes `data`.
+ALTER TABLE blobs ADD COLUMN base TEXT;
+CREATE INDEX blobs_base ON blobs (base) WHERE base IS NOT NULL;
+
 -- What waits for an operator's yes, bound to its digest; `state` ends once.
 CREATE TABLE approvals (
   id INTEGER PRIMARY KEY, agent TEXT NOT NULL, session INTEGER, by TEXT NOT NULL, changes TEXT NOT NULL,
@@ -155,6 +159,12 @@ CREATE TABLE approvals (
 );
 CREATE INDEX approvals_open ON approvals (expires, agent) WHERE state = 'open';
 CREATE INDEX approvals_agent ON approvals (agent, id);
+
+-- Rewrites that lost most of a file: the revision that did it, the one before, how many lines that had and are kept.
+CREATE TABLE losses (
+  agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL, before INTEGER NOT NULL, lines INTEGER NOT NULL,
+  kept INTEGER NOT NULL, PRIMARY KEY (agent, path)
+) WITHOUT ROWID;
 
 -- How far an agent's sessions have been looked through for its memory.
 CREATE TABLE consolidated (

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from swarmd.core.instants import to_text
 from swarmd.core.searching import CLOSE, OPEN, Query, indexed
-from swarmd.store import search_due
+from swarmd.store import search_due, texts
 from swarmd.store.search_units import BY_MEMORY, KINDS, SECOND, first_number
 
 CANDIDATES = 200
@@ -265,8 +265,6 @@ def is_current(store: sqlite3.Connection, hit: Hit) -> bool:
     ).fetchone()
     if row is None or str(row["rev"]) == hit.version:
         return row is not None
-    blob = store.execute("SELECT data FROM blobs WHERE hash = ?", (row["hash"],)).fetchone()
-    if blob is None or not isinstance(blob["data"], bytes):
-        return False
-    lines = indexed(blob["data"].decode("utf-8", "replace")).splitlines()
+    data = texts.of_digest(store, row["hash"])
+    lines = indexed((data or b"").decode("utf-8", "replace")).splitlines()
     return hit.marked.replace(OPEN, "").replace(CLOSE, "") in "\n".join(lines)

@@ -23,11 +23,10 @@ FILE_BYTES = 20 * 2**20
 ARCHIVE = "archive/"
 
 
-def memory_units(row: sqlite3.Row) -> Iterator[Unit]:
-    """Of a memory file: `agent, path, at, by, data`."""
+def memory_units(row: sqlite3.Row, data: bytes | None) -> Iterator[Unit]:
+    """Of a memory file: `agent, path, at, by`, and its text; None where that is lost, which others tell."""
     kind = "archive" if row["path"].startswith(ARCHIVE) else "memory"
-    data = row["data"]
-    if isinstance(data, bytes):  # else its text is lost, which others tell
+    if data is not None:
         for line, text in chunks(data.decode("utf-8", "replace")):
             yield Unit(kind=kind, owner=row["agent"], place=line, at=row["at"], by=row["by"], text=text)
 

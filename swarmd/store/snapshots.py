@@ -13,6 +13,7 @@ from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
+from swarmd.core.world import Document
 from swarmd.store import meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
@@ -42,16 +43,17 @@ def snapshot(
         open_handoffs, more = _work(connection, agent.name, now)
         children = world.tree.children(agent.name)
         hashes = _definitions(connection, children)
+        kept = _memory(world, agent)
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
             agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
-            memory=tuple(world.documents(agent.name)), keys=tuple(world.keys(agent.name)),
+            memory=kept[0], keys=tuple(world.keys(agent.name)),
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
             aftermath=None if last is None else
             aftermath_of(connection, last, sessions.newest_draft(connection, agent.name)),
-            conflicts=tuple(_conflicts(connection, agent.name)),
+            conflicts=tuple(_conflicts(connection, agent.name)), archived=kept[1],
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(connection, agent.name), token_ratio=corrected.ratio, token_overhead=corrected.overhead,
@@ -71,6 +73,15 @@ def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sq
         (agent, session),
     ).fetchone()
     return found
+
+
+def _memory(world: SqlWorld, agent: Agent) -> tuple[tuple[Document, ...], int]:
+    """Its files, and how many older texts there are. Of an agent that keeps nothing, what is left of earlier times is
+    the operator's.
+    """
+    if not agent.memory.persistent:
+        return (), 0
+    return tuple(world.documents(agent.name)), world.archived(agent.name)
 
 
 def _definitions(connection: sqlite3.Connection, names: Sequence[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""i. Searches of a history of so many texts, for sessions and for operators, beside grep; and making that index."""
+"""j. Searches of a history of so many texts, for sessions and for operators, beside grep; and making that index."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def run(scale: Scale) -> None:
         state = state_of(swarm.places.state)
         rows = _searches(swarm, words, max(2, scale.runs // 10))
         grep = Series(f"grep for {words.middle!r}", [_grep(swarm.places.state / "sessions", words.middle)])
-        show(f"i. searches of {state.rows} texts", [grep, *rows, again], [grep.name])
-        facts("i. the index", [("texts", f"{state.rows}"), ("made in", duration(made)),
+        show(f"j. searches of {state.rows} texts", [grep, *rows, again], [grep.name])
+        facts("j. the index", [("texts", f"{state.rows}"), ("made in", duration(made)),
                                ("a text", duration(made / max(1, state.rows))), ("MiB", f"{state.bytes / 2**20:.0f}")])  # fmt: skip
     finally:
         swarm.close()
