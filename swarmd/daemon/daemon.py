@@ -18,6 +18,7 @@ from swarmd.daemon.adapting import Adapting
 from swarmd.daemon.claiming import Claiming
 from swarmd.daemon.compactions import WHAT, Compactions
 from swarmd.daemon.ground import Ground
+from swarmd.daemon.indexing import Indexing
 from swarmd.daemon.logs import log
 from swarmd.daemon.notify import Notifier
 from swarmd.daemon.numbers import Numbers
@@ -117,6 +118,7 @@ class Daemon:
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
         self.control = LoopControl(self)
         self.service = Service(self.store, self.places, self.control, self.clock.now, self._facts)
+        self.indexing = Indexing(self.service.index, self.clock)
         seq, head = audit.head(self.reader)
         log.info("the store is open: audit row %d, head %s", seq, head)
 
@@ -181,6 +183,7 @@ class Daemon:
             log.info("%d sessions still wait: the next start decides what becomes of them", left)
         self.control.give_up()
         await self.damage.stop()
+        await self.indexing.stop()
         await self.operators.close()
         await self.host.mcp.close()
         for runner in self._runners.values():
@@ -233,6 +236,8 @@ class Daemon:
             await self.attempt("claiming slots", self.claiming.tick())
             await self.attempt(CHOOSING, self.adapting.tick())
         self.starter.pump()
+        if self.indexing.is_due():
+            self.spawn(self._index())
         self._pump_when_next_is_ready()
         self._notifier.alive()
         logs.sum_up()
@@ -261,6 +266,9 @@ class Daemon:
             f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
             f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"
         )
+
+    async def _index(self) -> None:
+        await self.attempt("keeping the search index", self.indexing.round())
 
     async def _look_for_damage(self) -> None:
         await self.attempt("looking for damage", self.damage.look())

@@ -93,6 +93,7 @@ class Runs:
         self._look_at_memory(order, outcome)
         daemon.control.ended(order.id)
         daemon.adapting.touch([order.agent])
+        daemon.indexing.wake()
         daemon.starter.pump()
 
     def _look_at_memory(self, order: Order, outcome: str) -> None:

@@ -145,6 +145,7 @@ MEMORY = """
 ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
 CREATE INDEX sessions_compact ON sessions (agent, id) WHERE trigger = 'compact';
+CREATE INDEX sessions_quarantined ON sessions (agent, id) WHERE quarantined IS NOT NULL;
 
 -- A text with a base is kept as its difference from that one: see store.texts, which alone reads and writes `data`.
 ALTER TABLE blobs ADD COLUMN base TEXT;

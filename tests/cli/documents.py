@@ -61,6 +61,10 @@ LOG = {
     "session": 7, "output": f"hello\n{NASTY}\n", "bytes": 30, "done": True, "outcome": "committed", "reason": "",
     "events": [{"seq": 1, "at": AT, "kind": "text", "turn": 1, "text": NASTY}],
 }  # fmt: skip
+HIT = {
+    "kind": "memory", "agent": "studio", "file": "MEMORY.md", "key": None, "handoff": None, "sender": None, "session": 7,
+    "line": 4, "seq": None, "at": AT, "by": "studio#7", "snippet": f"the **disk** {NASTY}", "score": 1.5, "quarantined": False,
+}  # fmt: skip
 CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "children": []}
 
 SUM = {"sessions": 3, "tokens_in": 1200, "tokens_out": 30, "cache_read": None, "cache_write": None, "usd": 0.5,
@@ -95,6 +99,8 @@ SAMPLES: dict[str, Document] = {
     "handoff_list": listing(HANDOFF),
     "handoff_show": HANDOFF,
     "report_list": listing(REPORT),
+    "memory_search": {**listing(HIT, {**HIT, "kind": "key", "key": "status"}, {**HIT, "kind": "handoff", "handoff": 7, "seq": 0, "sender": "house"}), "more": True, "indexed_until": AT},
+    "session_search": {**listing({**HIT, "kind": "transcript", "seq": 3, "quarantined": True}, {**HIT, "kind": "output"}), "more": False, "indexed_until": None},
     "memory_list": listing({**MEMORY, "first_line": NASTY}),
     "memory_show": {**MEMORY, "text": "notes\n", "base64": None},
     "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),

@@ -18,8 +18,8 @@ ARGS = {
     "session_trace": {"session": "studio"}, "ctx_list": {"agent": "studio"}, "ctx_get": {"agent": "studio", "key": "k"},
     "ctx_history": {"agent": "studio", "key": "k"}, "handoff_show": {"id": 1}, "memory_list": {"agent": "studio"},
     "memory_show": {"agent": "studio"}, "memory_history": {"agent": "studio"}, "memory_diff": {"agent": "studio", "rev": 1},
-    "memory_blame": {"agent": "studio"}, "memory_conflicts": {"agent": "studio"},
-    "memory_export": {"agent": "studio"},
+    "memory_search": {"text": "one"}, "session_search": {"text": "one"}, "memory_blame": {"agent": "studio"},
+    "memory_conflicts": {"agent": "studio"}, "memory_export": {"agent": "studio"},
     "skill_list": {"agent": "studio"}, "skill_show": {"agent": "studio", "name": "tidy"},
 }  # fmt: skip
 PROMISED = {
