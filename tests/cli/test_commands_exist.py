@@ -109,10 +109,8 @@ READING = {
     "session_list": ["session", "list"], "session_show": ["session", "show", "7"],
 
 "session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
-"skill_list": ["skill", "list", "studio"], "skill_show": ["skill", "show", "studio", "pdf"], "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
-"session_log": ["session", "log", "7"], "session_search": ["session", "search", "hello"],
-"memory_search": ["memory", "search", "POLISH"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
-"usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
+"skill_list": ["skill", "list", "studio"], "skill_show": ["skill", "show", "studio", "pdf"], "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"], "session_search": ["session", "search", "hello"],
+"memory_search": ["memory", "search", "POLISH"],
 }  # fmt: skip
 
 
