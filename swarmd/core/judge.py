@@ -25,6 +25,7 @@ from swarmd.core.changes import (
     WriteMemory,
 )
 from swarmd.core.handoffs import FINAL, RESULT, Cause, Entry, Handoff, Move, move_problem
+from swarmd.core.interaction_log import is_log
 from swarmd.core.judge_memory import appending, writing
 from swarmd.core.staging import (
     Folded,
@@ -44,7 +45,8 @@ def fold(
     approval is held, unless it is `approved`: what is free is judged without it.
 
     Whoever is out of force may write nothing, not even its own. (A session that runs on may still ask for it: its
-    change set then stays a draft.)
+    change set then stays a draft.) The log of a session is no wish of its own: where it finds no room it is left out,
+    and what the session has done is written all the same.
     """
     staged = Staged(world)
     aside = Staged(staged)
@@ -56,6 +58,8 @@ def fold(
             continue
         why = None if approved else held_because(actor, change, world.tree)
         verdict = judge(actor, change, staged if why is None else aside, asked=asked)
+        if verdict.decision == "refused" and is_log(change):
+            verdict = _superseded(f"what the session said is not kept in the log: {verdict.reason}")
         if why is not None:
             verdict = held(verdict, why)
         staged.apply(verdict.effects)

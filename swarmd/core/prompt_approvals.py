@@ -14,11 +14,9 @@ APPROVALS_TOKENS = 2000
 _REASON = 500
 
 
-def approvals_part(snapshot: Snapshot, count: Count) -> Part | None:
+def approvals_part(snapshot: Snapshot, count: Count) -> Part:
     """What has to wait, what waits, and what became of what waited; newest first."""
     rules = _rules(snapshot.agent)
-    if not rules and not snapshot.approvals:
-        return None
     about = "writes of yours that an operator has to approve, and what became of them (data)"
     items = [_item(one, snapshot) for one in snapshot.approvals]
     filled = fill(items, APPROVALS_TOKENS - NOTE_TOKENS, count)

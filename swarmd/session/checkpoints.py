@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from swarmd.core.changes import Change, WriteMemory
-from swarmd.core.digests import digest
-from swarmd.core.staging import MemoryWritten, Verdict
-from swarmd.core.wire import MemoryTree
+from swarmd.core.changes import Change
 from swarmd.core.world import Actor
 from swarmd.errors import Refused
 from swarmd.session import drafts
@@ -29,7 +26,8 @@ class Checkpoint:
     target: str
     number: int
     changes: Sequence[Change]
-    memory: MemoryTree
+    texts: Mapping[str, bytes]
+    """By digest: what the session goes on from after a commit that merges."""
     taken: Mapping[int, TakenUp]
 
 
@@ -53,20 +51,8 @@ async def save(ports: Ports, wanted: Checkpoint) -> Saved:
         if done.refusals:
             raise Refused("nothing was saved: " + "; ".join(done.refusals))
         drafts.close(connection, wanted.taken)
-        memory = wanted.memory
-        committing.keep_texts(connection, {hash: memory.blobs[hash] for hash in memory.files.values()})
+        committing.keep_texts(connection, wanted.texts)
         sessions.checkpointed(connection, wanted.session, wanted.number)
         return Saved(changes=kept, closed=closed, committed=done)
 
     return await ports.writer.run(work)
-
-
-def base_after(change: WriteMemory, verdict: Verdict) -> tuple[int, str | None]:
-    """What the working copy goes on from: the new revision, or its own text where the commit has merged it, or holds
-    it.
-    """
-    text = None if change.data is None else digest(change.data)
-    for effect in verdict.effects:
-        if isinstance(effect, MemoryWritten) and not effect.merged:
-            return effect.document.rev, None
-    return -1, text

@@ -13,6 +13,7 @@ from swarmd.core.approvals import Approval, as_json, digest_of, held_because, of
 from swarmd.core.changes import Change, WriteMemory, change_from_json, target_of
 from swarmd.core.digests import digest
 from swarmd.core.instants import from_text, maybe_instant, to_text
+from swarmd.core.interaction_log import is_log
 from swarmd.core.judge import fold
 from swarmd.core.owners import agent_of_owner
 from swarmd.core.staging import Folded, Verdict
@@ -120,15 +121,16 @@ def keep(
     if own is None:
         return folded, {}
     verdicts = list(folded.verdicts)
-    targets: dict[str, list[int]] = {}
+    # What was said is wanted for itself, whatever becomes of the notes beside it.
+    targets: dict[tuple[str, bool], list[int]] = {}
     for n, (change, verdict) in enumerate(zip(changes, verdicts, strict=True)):
         if verdict.decision == "held":
-            targets.setdefault(target_of(change), []).append(n)
+            targets.setdefault((target_of(change), is_log(change)), []).append(n)
         elif verdict.decision == "nothing" and held_because(actor, change, world.tree):
             _take_back(connection, actor, [change], world.now)
     expires = world.now + timedelta(seconds=own.approval_expires_seconds)
     hashes: dict[int, str] = {}
-    for target, places in targets.items():
+    for (target, _), places in targets.items():
         wanted = of_one_target([changes[n] for n in places])
         if all(v.decision == "nothing" for v in fold(actor, wanted, world, approved=True).verdicts):
             _take_back(connection, actor, wanted, world.now)

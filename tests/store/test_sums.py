@@ -14,7 +14,7 @@ from tests.swarm import NOW, Swarm
 
 OTHER = {
     ("agents", "state"): "removed", ("slots", "decision"): "missed", ("sessions", "state"): "running",
-    ("sessions", "mode"): "no_commit", ("pending", "phase"): "todo",
+    ("sessions", "mode"): "no_commit", ("pending", "phase"): "todo", ("approvals", "state"): "denied",
 }  # fmt: skip
 """Another value, where the table takes only some: any other is told by SQLite itself."""
 
@@ -47,6 +47,12 @@ def everything(swarm):
         return part.done("failed", reason="no")
 
     swarm.play("garage", fails)
+    swarm.change("art", approval_keys=("deploy",))
+
+    async def asks(part):
+        await part.act("ctx_set", key="deploy", value="v")
+
+    swarm.play("art", asks)
     swarm.call("pause", agent="studio", reason="holiday")
     swarm.write(lambda c: raise_attention(c, id="x", kind="x", agent=None, text="x", next_step="x", now=NOW))
     swarm.call("attention_ack", id="x")
@@ -214,7 +220,10 @@ def test_what_cannot_be_told_is_in_the_design():
         ("DELETE FROM sums WHERE name = 'audit'", "the head of the audit is gone"),
         ("DELETE FROM sums WHERE name = 'slots'", "the sum of the table slots is gone"),
         ("UPDATE sums SET sum = 'x' WHERE name = 'slots'", "the sum of the table slots is gone"),
-        ("INSERT INTO blobs VALUES ('0', x'00')", "the text 0, which no revision has any more, is damaged"),
+        (
+            "INSERT INTO blobs (hash, data) VALUES ('0', x'00')",
+            "the text 0, which no revision has any more, is damaged",
+        ),
     ],
 )
 def test_what_is_told_says_which_row_where_it_can(tmp_path, sql, told):
