@@ -22,7 +22,8 @@ READS = frozenset({
 
 _OPERATORS_ONLY = frozenset({
     "attention_ack", "forget", "memory_restore", "memory_take", "pause", "reload", "rename", "resume", "run",
-    "session_apply", "session_cancel", "session_discard", "session_revert",
+    "session_apply", "session_cancel", "session_discard", "session_quarantine", "session_revert",
+    "session_unquarantine",
 })  # fmt: skip
 """Calls that no desk knows. The desk would refuse them too; here the sentence can name the command."""
 

@@ -248,7 +248,10 @@ def _spanning(model: AgentFile, rules: Rules) -> list[Complaint]:
         if schedule.cron is not None:
             text = _never_in_zone(schedule.cron, zone)
             found += [Complaint(path=("schedule", "cron"), text=text)] if text is not None else []
-    found += spanning_memory(model)
+        if model.consolidate.cron is not None:
+            text = _never_in_zone(model.consolidate.cron, zone)
+            found += [Complaint(path=("consolidate", "cron"), text=text)] if text is not None else []
+    found += spanning_memory(model, rules.kinds)
     for index, path in enumerate(model.sandbox.write):
         found += _closed(("sandbox", "write", index), path, rules)
     if model.sandbox.home != "private":

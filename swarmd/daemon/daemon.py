@@ -13,6 +13,7 @@ from swarmd.core.instants import from_text
 from swarmd.core.wire import Runner
 from swarmd.daemon import logs, restart, upkeep
 from swarmd.daemon.claiming import Claiming
+from swarmd.daemon.consolidations import Consolidations
 from swarmd.daemon.ground import Ground
 from swarmd.daemon.logs import log
 from swarmd.daemon.notify import Notifier
@@ -107,6 +108,7 @@ class Daemon:
                                ended=self.runs.ended)  # fmt: skip
         self.damage = upkeep.DamageWatch(self.store, self.clock)
         self.claiming = Claiming(self)
+        self.consolidations = Consolidations(self)
         self.ground = Ground(self)
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
         self.control = LoopControl(self)
@@ -189,7 +191,7 @@ class Daemon:
         """What somebody waits for, and what could not wait for the next start, ends now; how many sessions are left."""
         left = 0
         for order in self.starter.take_all():
-            if order.trigger == "manual" or order.mode != "commit":
+            if order.is_asked_for or order.mode != "commit":
                 await self.runs.drop(order, STOPPED)
             else:
                 left += 1
@@ -223,6 +225,7 @@ class Daemon:
         self.ground.look()
         if self.scheduling:
             await self.attempt("claiming slots", self.claiming.tick())
+            await self.attempt("putting memory in order", self.consolidations.tick())
         self.starter.pump()
         self._pump_when_next_is_ready()
         self._notifier.alive()
@@ -246,6 +249,7 @@ class Daemon:
         if self.scheduling:
             await self.attempt("claiming slots", self.claim())
             await self.attempt("looking at the clock", self.claiming.watch_behind())
+            self.consolidations.changed()
         self._notifier.status(
             f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
             f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"
@@ -284,6 +288,7 @@ class Daemon:
 
     def _put(self, book: Book) -> None:
         self.claiming.book = book
+        self.consolidations.changed()
         self.scheduler.set(book.schedules)
 
     def _tell_problems(self, loaded: Loaded | None) -> None:

@@ -122,7 +122,7 @@ class LoopControl:
             if done.refusals:
                 raise Refused("; ".join(done.refusals))
         return slots.queue(
-            connection, agent=wish.agent, trigger="manual", now=now, by=wish.by, mode=wish.mode,
+            connection, agent=wish.agent, trigger=wish.trigger, now=now, by=wish.by, mode=wish.mode,
             note=_note(wish, handoff),
             cause_handoff=handoff, depth=1 if handoff is not None else 0,
         )  # fmt: skip

@@ -45,7 +45,7 @@ class Runs:
         agent = order.definition or tree.agent(order.agent)
         if agent is None:
             return f"the agent {order.agent!r} is not in force any more"
-        if order.trigger == "manual":
+        if order.is_asked_for:
             return None
         if not agent.enabled:
             return "the agent was disabled before it started"
@@ -86,6 +86,7 @@ class Runs:
         try:
             if daemon.failed is None:
                 self._tell(order, outcome)
+                daemon.consolidations.ended(order.agent)
         except Exception as error:  # noqa: BLE001 - a read that fails must not keep the others from starting
             log.error("its end could not be read", exc_info=error, extra=about(order.agent, order.id))
         daemon.control.ended(order.id)

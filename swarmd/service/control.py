@@ -25,6 +25,8 @@ class RunWish:
     file_text: str | None = None
     file_path: str | None = None
     force: bool = False
+    trigger: str = "manual"
+    """Or `consolidate`: a session that puts the agent's memory in order."""
     from_session: int | None = None
     """An earlier session, whose snapshot the new one is given; it saves nothing."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from swarmd.core.documents import memory_doc
 from swarmd.core.memory import path_problem
 from swarmd.errors import BadInput, NotFound
+from swarmd.service.quarantined import old_text
 from swarmd.service.view import JSON, Args, View, items, number
 from swarmd.store import queries
 from swarmd.store.rows import DamagedText, is_text
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 def memory_list(view: View, args: Args) -> JSON:
     """The files of an agent's memory."""
     agent = view.memory_of(args)
-    return items([{**memory_doc(d), "first_line": _first_line(d)} for d in view.world.documents(agent)])
+    return items([{**memory_doc(d), "first_line": _first_line(view, d)} for d in view.world.documents(agent)])
 
 
-def _first_line(document: Document) -> str:
-    lines = (document.data or b"").decode("utf-8", "replace").strip().splitlines()
+def _first_line(view: View, document: Document) -> str:
+    data = old_text(view, document.agent, document.path, document.data or b"", past=False)
+    lines = data.decode("utf-8", "replace").strip().splitlines()
     return lines[0][:200] if lines else ""
 
 
@@ -42,6 +44,7 @@ def memory_show(view: View, args: Args) -> JSON:
         raise NotFound(
             f"{agent} has no memory file {path!r} any more; swarmd memory history {agent} shows what it was"
         )
+    data = old_text(view, agent, path, data, past=args.get("rev") is not None)
     shown = data.decode("utf-8", "replace")
     raw = None if shown.encode() == data else base64.b64encode(data).decode()
     return {**memory_doc(document), "rev": rev, "bytes": len(data), "text": shown, "base64": raw}
@@ -87,7 +90,10 @@ def memory_diff(view: View, args: Args) -> JSON:
 
     head = view.world.document(agent, path)
     other = number(args, "other") if args.get("other") is not None else head.rev if head is not None else 0
-    old, new = _revision(view, agent, path, rev), _revision(view, agent, path, other)
+    old, new = (
+        old_text(view, agent, path, _revision(view, agent, path, number), past=True)
+        for number in (rev, other)
+    )
     lines = difflib.unified_diff(
         old.decode("utf-8", "replace").splitlines(), new.decode("utf-8", "replace").splitlines(),
         f"{path} revision {rev}", f"{path} revision {other}", lineterm="",
@@ -105,7 +111,8 @@ def memory_blame(view: View, args: Args) -> JSON:
 
     lines: list[tuple[str, dict[str, Any]]] = []
     for row in rows:
-        new = (view.world.revision(agent, path, row["rev"]) or b"").decode("utf-8", "replace").splitlines()
+        data = old_text(view, agent, path, view.world.revision(agent, path, row["rev"]) or b"", past=False)
+        new = data.decode("utf-8", "replace").splitlines()
         matcher = difflib.SequenceMatcher(None, [line for line, _ in lines], new, autojunk=False)
         merged: list[tuple[str, dict[str, Any]]] = []
         for tag, a1, a2, b1, b2 in matcher.get_opcodes():
@@ -121,4 +128,5 @@ def memory_conflicts(view: View, args: Args) -> JSON:
     """Lines of an agent's that met other edits and stand aside."""
     agent = view.memory_of(args)
     names = ("id", "agent", "path", "line", "ours", "theirs", "session", "by", "at")
-    return items([{name: row[name] for name in names} for row in queries.conflicts(view.connection, agent)])
+    found = queries.conflicts(view.connection, agent, untainted=view.actor.agent is not None)
+    return items([{name: row[name] for name in names} for row in found])

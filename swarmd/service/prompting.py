@@ -8,12 +8,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from swarmd.core.agent import Agent
+from swarmd.core.consolidation import consolidating, problem_of
 from swarmd.core.prompt import assemble
 from swarmd.core.schedule import last_slot
+from swarmd.core.sessions import CONSOLIDATE
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import rows
 from swarmd.service.view import JSON, Args, View, moment, text
+from swarmd.session import consolidating as consolidating_session
 from swarmd.session.instructions import standing
 from swarmd.session.tokens import TokenCounter
 from swarmd.store.snapshots import snapshot
@@ -30,6 +33,7 @@ TRIGGERS = (
     "manual",
     "retry",
     "catch_up",
+    CONSOLIDATE,
 )
 
 
@@ -51,10 +55,24 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
     if trigger not in TRIGGERS:
         raise BadInput(f"trigger: {trigger!r:.40} is none of {', '.join(TRIGGERS)}")
     at = moment(args, "at") or view.now
+    if trigger == CONSOLIDATE:
+        return _of_consolidation(view, agent, at)
     slot = _slot(agent, at) if trigger in OF_A_SLOT else None
     seen = snapshot(view.connection, agent, Trigger(kind=trigger, slot=slot), at)
-    counter = TokenCounter(None, os.environ, lambda _warning: None)
-    return seen, assemble(seen, counter.count, standing=standing(agent, str(view.places.state)))
+    return seen, assemble(seen, _counter().count, standing=standing(agent, str(view.places.state)))
+
+
+def _of_consolidation(view: View, agent: Agent, at: datetime) -> tuple[Snapshot, Prompt]:
+    if problem := problem_of(agent):
+        raise Refused(problem)
+    sessions_dir = view.places.state / "sessions"
+    trigger = Trigger(kind=CONSOLIDATE)
+    seen = consolidating_session.snapshot(view.connection, consolidating(agent), trigger, at, sessions_dir)
+    return seen, assemble(seen, _counter().count)
+
+
+def _counter() -> TokenCounter:
+    return TokenCounter(None, os.environ, lambda _warning: None)
 
 
 def _slot(agent: Agent, at: datetime) -> datetime | None:

@@ -20,7 +20,8 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "attention": ("attention",),
     "agent_reads": ("agent_list", "agent_tree", "agent_show", "why", "next"),
     "agent_past": ("agent_history",),
-    "session_reads": ("session_list", "session_show", "session_log", "session_trace", "log"),
+    "session_reads": ("session_list", "session_show", "session_log", "log"),
+    "tracing": ("session_trace",),
     "prompting": ("prompt",),
     "usage_reads": ("usage",),
     "state_reads": ("ctx_list", "ctx_get", "ctx_history", "handoff_list", "handoff_show", "report_list"),
@@ -37,7 +38,8 @@ OPERATORS_ONLY = frozenset({"status", "doctor", "verify", "attention", "session_
 OPERATORS_ACTS = frozenset(
     {
         "pause", "resume", "run", "session_cancel", "session_apply", "session_discard", "session_revert",
-        "attention_ack", "reload", "rename", "forget", "memory_restore", "memory_take",
+        "session_quarantine", "session_unquarantine", "attention_ack", "reload", "rename", "forget",
+        "memory_restore", "memory_take",
     }
 )  # fmt: skip
 """The names of service.operating.ACTS, which is not imported here: a session that asks for one is refused."""

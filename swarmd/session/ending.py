@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from swarmd.core.agent import Agent
@@ -20,7 +21,7 @@ from swarmd.session.desk import SessionDesk
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, overtaken_draft
-from swarmd.store import audit, sessions, usage
+from swarmd.store import audit, consolidated, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
 from swarmd.store.trees import tree_of
@@ -102,6 +103,8 @@ def _ended(
             draft = () if outcome != "refused" else draft
         else:
             _keep(connection, order.id, desk.tally.checkpoints + 1, changes, outcome)
+        if order.is_consolidation:
+            draft = _looked_through(connection, order, outcome, overtaken=bool(reason), now=now)
         if draft:
             drafts.hand_on(connection, desk.tally.drafts)
         _keep_notes(connection, order, desk, overtaken, ending.result)
@@ -149,6 +152,17 @@ def _committed(
     reason = f"superseded: {'; '.join(dict.fromkeys(overtaken))}" if overtaken else ""
     changed = committed.changed or tally.checkpoints > 0 or bool(tally.drafts)
     return ("committed" if changed else "no_change"), reason, committed.memory_of, notes
+
+
+def _looked_through(
+    connection: Connection, order: Order, outcome: str, *, overtaken: bool, now: datetime
+) -> tuple[Change, ...]:
+    """Where a consolidation has gone well, note how far it has looked. It leaves no draft: that would be written over
+    what has come since, and another is made of the same transcripts.
+    """
+    if order.mode == "commit" and outcome in ("committed", "no_change") and not overtaken:
+        consolidated.done(connection, order.id, now)
+    return ()
 
 
 def _refused_whole(verdict: Verdict) -> str:

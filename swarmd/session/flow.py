@@ -19,15 +19,18 @@ from typing import Any
 
 from swarmd.core.agent import Agent, definition_hash
 from swarmd.core.changes import Change
+from swarmd.core.consolidation import consolidating, emptied, problem_of
 from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
 from swarmd.core.prompt import assemble
+from swarmd.core.sessions import CONSOLIDATE, is_asked_for
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
 from swarmd.core.world import Actor
 from swarmd.errors import Refused, SwarmdError
 from swarmd.runners.outcomes import RunCancelled
 from swarmd.runners.workspace import drop_memory
+from swarmd.session import consolidating as consolidating_session
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.given_again import past_for
@@ -61,11 +64,22 @@ class Order:
     attempt: int
     note: str
     mode: str
+    by: str = "schedule"
     cause_handoff: int | None = None
     depth: int = 0
     definition: Agent | None = None
     from_session: int | None = None
     """An earlier session of the agent, whose snapshot this one is given in place of one of now (see given_again)."""
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether an operator waits for it."""
+        return is_asked_for(self.trigger, self.by)
+
+    @property
+    def is_consolidation(self) -> bool:
+        """Whether it puts the agent's memory in order, and does nothing else."""
+        return self.trigger == CONSOLIDATE
 
 
 def order_of(
@@ -73,8 +87,9 @@ def order_of(
 ) -> Order:
     """The order that a queued row means."""
     return Order(id=row["id"], agent=row["agent"], trigger=row["trigger"], slot=maybe_instant(row["slot"]),
-                 attempt=row["attempt"], note=row["note"], mode=row["mode"], cause_handoff=row["cause_handoff"],
-                 depth=row["depth"], definition=definition, from_session=from_session)  # fmt: skip
+                 attempt=row["attempt"], note=row["note"], mode=row["mode"], by=row["by"],
+                 cause_handoff=row["cause_handoff"], depth=row["depth"], definition=definition,
+                 from_session=from_session)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +105,10 @@ class Started:
     request: Request
 
 
+class _NothingNew(Exception):
+    """There is nothing that the session could look at: it ends before anything is spent."""
+
+
 async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lambda: "cancelled") -> str:
     """Run a queued session to its end and return its outcome. Cancelling the task ends it as `cancelled`, for the
     reason that `why_cancelled` gives then.
@@ -102,6 +121,9 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
         started = await _start(ports, order)
     except OutcomeUnknown:
         raise
+    except _NothingNew as none:
+        ending = Ending(outcome="no_change", reason=str(none))
+        return await surely(unprepared, ending, agent=order.agent, session=order.id)
     except Exception as error:  # noqa: BLE001 - a boundary: a fault of one session is that session's end, not more
         ending = Ending(outcome="failed", reason=_fault("it could not be started", error))
         return await surely(unprepared, ending, agent=order.agent, session=order.id)
@@ -169,10 +191,12 @@ async def _start(ports: Ports, order: Order) -> Started:
     agent = order.definition or tree_of(ports.reader).agent(order.agent)
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
+    if order.is_consolidation:
+        agent = _consolidating(agent)
     past, seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
     token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options, agent.folder)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
-                  cause_handoff=_cause(order, seen))  # fmt: skip
+                  cause_handoff=_cause(order, seen), only_memory=order.is_consolidation)  # fmt: skip
     facts = _facts(agent, prompt, seen, token, actor)
     if past is not None:
         facts["cause_handoff"] = None  # it is no work on a handoff: whoever sent that hears nothing of it
@@ -197,6 +221,12 @@ async def _start(ports: Ports, order: Order) -> Started:
                    request=request)  # fmt: skip
 
 
+def _consolidating(agent: Agent) -> Agent:
+    if problem := problem_of(agent):
+        raise Refused(problem)
+    return consolidating(agent)
+
+
 def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Snapshot, Prompt]:
     """What it is shown. Off the loop: a large memory takes long to read and to count."""
     reader = ports.own_reader() if ports.own_reader else ports.reader
@@ -204,15 +234,34 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     if order.from_session is not None:
         past = past_for(reader, order.from_session, agent, ports.count, str(ports.sessions_dir.parent))
         return past, past.seen, assemble(past.seen, ports.count, standing=rules)
+
+    def look() -> Snapshot:
+        now = ports.clock.now()
+        if order.is_consolidation:
+            return _what_is_new(reader, agent, _trigger(order), now, ports.sessions_dir)
+        return snapshot(reader, agent, _trigger(order), now, session=order.id)
+
     try:
-        seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+        seen = look()
     except DamagedText as damage:
         if not ports.folders.heal(order.agent):
             raise
         facts = {"agent": order.agent, "session": order.id}
         log.warning("put back from the published file: %s", damage, extra=facts)
-        seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+        seen = look()
     return None, seen, assemble(seen, ports.count, standing=rules)
+
+
+def _what_is_new(
+    reader: Connection, agent: Agent, trigger: Trigger, now: datetime, sessions_dir: Path
+) -> Snapshot:
+    seen = consolidating_session.snapshot(reader, agent, trigger, now, sessions_dir)
+    if seen.transcripts is None or not seen.transcripts.seen:
+        last = seen.transcripts.since if seen.transcripts is not None else 0
+        raise _NothingNew(
+            f"nothing was started: no session since the last consolidation (up to session {last})"
+        )
+    return seen
 
 
 def session_folder(ports: Ports, id: int) -> Path:
@@ -227,7 +276,7 @@ def _mark(
     now: datetime,
     facts: Mapping[str, Any],
 ) -> int:
-    if order.definition is not None:  # one that was in force is kept already
+    if order.definition is not None or order.is_consolidation:  # one that was in force is kept already
         keep_definition(connection, agent, facts["definition"], now)
     return sessions.start(connection, order.id, now, facts)
 
@@ -268,6 +317,8 @@ async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
         outcome, reason = "refused", "; ".join(result.memory_problems)
     if outcome == "success":
         problem = await _success_problem(ports, started, result)
+        if problem is None and started.actor.only_memory:
+            problem = emptied(started.memory.as_files(), changes)
         if problem is not None:
             outcome, reason = "failed", problem
     return Ending(outcome=outcome, reason=reason, changes=changes, result=result)

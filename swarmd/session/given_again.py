@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from swarmd.core.agent import Agent
 from swarmd.core.calibration import measured_as
@@ -11,10 +12,12 @@ from swarmd.core.digests import prompt_digest
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot
 from swarmd.errors import Failed, Refused
+from swarmd.session.consolidating import shown_again
 from swarmd.session.instructions import standing
 from swarmd.store import sessions, usage
 from swarmd.store.bases import rebuilt
 from swarmd.store.connections import Connection, Row, reading
+from swarmd.store.consolidated import given_to
 from swarmd.store.past import Past, past_of
 from swarmd.store.queries import Row as Found
 
@@ -39,6 +42,8 @@ def prompt_again(connection: Connection, row: Row | Found, count: Callable[[str]
     """The same from what is kept. Raises Refused where something is not kept any more, too."""
     with reading(connection):
         seen = rebuilt(connection, row)
+        if (given := given_to(row["base"])) is not None:
+            seen = shown_again(connection, seen, given, Path(state) / "sessions")
     return prompt_of(seen, row, count, state)
 
 

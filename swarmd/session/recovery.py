@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarmd.core.changes import Change
+from swarmd.core.sessions import CONSOLIDATE, is_asked_for
 from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
@@ -32,7 +33,7 @@ def recover(store: Store, host: Host, now: datetime) -> list[int]:
         if row["state"] == "running":
             _end_lost(store, host, row, now)
             lost.append(row["id"])
-        elif row["trigger"] == "manual" or row["mode"] != "commit":
+        elif is_asked_for(row["trigger"], row["by"]) or row["mode"] != "commit":
             _end_queued(store, row["id"], now)
     return lost
 
@@ -62,12 +63,13 @@ def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None
 def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
     def work(connection: Connection) -> None:
         agent = tree_of(connection).agent(row["agent"])
+        draft = [] if row["trigger"] == CONSOLIDATE else changes
         # What its checkpoints wrote has rows already; this is what was under way.
         verdicts = [Verdict(decision="nothing", reason="not saved: the session is lost")] * len(changes)
         committing.record(connection, row["id"], row["checkpoints"] + 1, changes, verdicts,
                           verdict_of=lambda _: "not_written")  # fmt: skip
         sessions.end(connection, row["id"], outcome="lost", reason=REASON, now=now,
-                     limits=agent.limits if agent is not None else None, draft=changes)  # fmt: skip
+                     limits=agent.limits if agent is not None else None, draft=draft)  # fmt: skip
         audit.write(connection, at=now, by="system", act="session_end", target=row["agent"],
                     detail={"outcome": "lost"}, session=row["id"])  # fmt: skip
 

@@ -15,13 +15,13 @@ from typing import Any, cast
 from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
-from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
+from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Transcripts, Trigger
 from swarmd.core.world import Document, Key
 from swarmd.errors import Refused
 from swarmd.store import trees
 from swarmd.store.queries import Row
 from swarmd.store.rows import document_of
-from swarmd.store.snapshots import aftermath_of, fence
+from swarmd.store.snapshots import aftermath_of, fence, without_texts
 from swarmd.store.world import SqlWorld
 
 
@@ -49,9 +49,16 @@ def shown(snapshot: Snapshot) -> str:
             "last": None if after is None else
             [after.session, after.draft_session, len(after.refusals), len(after.superseded)],
             "conflicts": [conflict.id for conflict in snapshot.conflicts],
+            **({"kept_out": True} if after is not None and after.quarantined else {}),
+            **({"consolidates": _transcripts_of(snapshot.transcripts)} if snapshot.transcripts is not None else {}),
         },
         separators=(",", ":"),
     )  # fmt: skip
+
+
+def _transcripts_of(shown: Transcripts) -> dict[str, Any]:
+    ids = [seen.session for seen in shown.seen]
+    return {"sessions": ids, "more": shown.more, "since": shown.since, "until": shown.until}
 
 
 def _state_of(handoff: Handoff) -> list[Any]:
@@ -197,6 +204,8 @@ class _Rebuilding:
         found = aftermath_of(self._connection, last, draft)
         if len(found.refusals) < refusals or len(found.superseded) < superseded:
             self._missing.append(f"the changes of session {last['id']}")
+        if self._base.get("kept_out"):
+            return without_texts(found)
         # A draft of that session which was applied since has added verdicts of its own.
         return replace(found, refusals=found.refusals[:refusals], superseded=found.superseded[:superseded])
 

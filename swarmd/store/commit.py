@@ -12,6 +12,7 @@ from typing import Any
 from swarmd.core.changes import Change, act_of, change_to_json, target_of
 from swarmd.core.instants import to_text
 from swarmd.core.judge import fold
+from swarmd.core.sessions import CONSOLIDATE
 from swarmd.core.staging import (
     Effect,
     Folded,
@@ -120,7 +121,9 @@ def write_effects(
                         (effect.handoff.id, to_text(entry.at), entry.by, entry.kind, entry.text),
                     )
             case MemoryWritten():
-                write_revision(connection, effect, actor.session)
+                write_revision(
+                    connection, effect, actor.session, CONSOLIDATE if actor.only_memory else "write"
+                )
             case Reported():
                 cursor = connection.execute(
                     "INSERT INTO reports (agent, parent, text, at, session, by) VALUES (?,?,?,?,?,?)",

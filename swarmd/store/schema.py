@@ -144,6 +144,9 @@ CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'th
 MEMORY = """
 ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
+-- Few sessions are one of these: who asks for them walks past none of the others.
+CREATE INDEX sessions_consolidate ON sessions (agent, id) WHERE trigger = 'consolidate';
+CREATE INDEX sessions_quarantined ON sessions (agent, id) WHERE quarantined IS NOT NULL;
 
 -- What waits for an operator's yes, bound to its digest; `state` ends once.
 CREATE TABLE approvals (

@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.instants import to_text
-from swarmd.core.sessions import COUNTED, GOOD, retry_of
+from swarmd.core.sessions import COUNTED, GOOD, UPKEEP, retry_of
 from swarmd.errors import NotFound, Refused
 from swarmd.store import meta, slots
 from swarmd.store.holding import resumed_key
+from swarmd.store.rows import ORDINARY
 
 if TYPE_CHECKING:
     from swarmd.core.agent import Limits
@@ -95,7 +96,7 @@ def end(
     )
     if draft:
         keep_draft(connection, id, draft, now)
-    if limits is None or found["mode"] != "commit":
+    if limits is None or found["mode"] != "commit" or found["trigger"] in UPKEEP:
         return None
     _pause_after(connection, found["agent"], outcome, limits, now)
     return _retry(connection, found, outcome, limits, now)
@@ -123,9 +124,10 @@ def draft(connection: sqlite3.Connection, id: int) -> list[Change]:
 
 
 def newest_draft(connection: sqlite3.Connection, agent: str) -> int | None:
-    """The newest session of the agent whose draft is open."""
+    """The newest session of the agent whose draft is open, and that is not in quarantine."""
     found = connection.execute(
-        "SELECT id FROM sessions WHERE agent = ? AND draft = 'open' ORDER BY id DESC LIMIT 1", (agent,)
+        "SELECT id FROM sessions WHERE agent = ? AND draft = 'open' AND quarantined IS NULL ORDER BY id DESC LIMIT 1",
+        (agent,),
     ).fetchone()
     return None if found is None else int(found["id"])
 
@@ -147,13 +149,18 @@ def close_draft(connection: sqlite3.Connection, id: int, how: str, *, strict: bo
         raise NotFound(f"session {id} has no open draft")
 
 
+def quarantine(connection: sqlite3.Connection, id: int, mark: str | None) -> None:
+    """Put a session into quarantine (`mark`: when, by whom and why, as JSON), or take it out (None)."""
+    connection.execute("UPDATE sessions SET quarantined = ? WHERE id = ?", (mark, id))
+
+
 def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tuple[int, str | None]:
     """How many sessions in a row did not go well, whosever fault that was, and when the first of them ended. What
     was cancelled says nothing either way.
     """
     count, since = 0, None
     for found in connection.execute(
-        "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' "
+        f"SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
         "ORDER BY id DESC LIMIT ?",
         (agent, most),
     ):
@@ -172,8 +179,8 @@ def _pause_after(
     resumed = meta.get(connection, resumed_key(agent))
     count = 0
     for found in connection.execute(
-        "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC "
-        "LIMIT 1000",
+        f"SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
+        "ORDER BY id DESC LIMIT 1000",
         (agent,),
     ):
         if found["outcome"] in GOOD or (resumed is not None and found["ended"] <= resumed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
@@ -16,9 +17,10 @@ from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Sna
 from swarmd.store import meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
-from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED
+from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED, UNTAINTED
 from swarmd.store.world import SqlWorld
 
+QUARANTINED = "the session is in quarantine: what it said is not shown"
 WORK_READ = 500
 SENT_SHOWN = 200
 REPORTS_SHOWN = 20
@@ -49,8 +51,7 @@ def snapshot(
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
-            aftermath=None if last is None else
-            aftermath_of(connection, last, sessions.newest_draft(connection, agent.name)),
+            aftermath=None if last is None else _aftermath(connection, last, agent.name),
             conflicts=tuple(_conflicts(connection, agent.name)),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
@@ -67,7 +68,7 @@ def fence(connection: sqlite3.Connection, agent: str) -> str:
 def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
     found: sqlite3.Row | None = connection.execute(
         "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started IS NOT NULL "
-        "AND id IS NOT ? ORDER BY id DESC LIMIT 1",
+        f"AND id IS NOT ? AND {ORDINARY} ORDER BY id DESC LIMIT 1",
         (agent, session),
     ).fetchone()
     return found
@@ -92,7 +93,8 @@ def _below(connection: sqlite3.Connection, world: SqlWorld, name: str, definitio
     ).fetchone()[0]
     # What it reported to somebody else, as long as it stood elsewhere in the tree, was meant for that one.
     reports = connection.execute(
-        "SELECT id, agent, text, at FROM reports WHERE agent = ? AND parent = ? ORDER BY id DESC LIMIT ?",
+        f"SELECT id, agent, text, at FROM reports WHERE agent = ? AND parent = ? AND {UNTAINTED} "
+        "ORDER BY id DESC LIMIT ?",
         (name, world.tree.parent(name), REPORTS_SHOWN),
     ).fetchall()
     agent = world.tree.agent(name)
@@ -137,7 +139,7 @@ def _sent(
     """
     good = connection.execute(
         "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
-        "('committed', 'no_change') ORDER BY id DESC LIMIT 1",
+        f"('committed', 'no_change') AND {ORDINARY} ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     since = good["started"] if good is not None else to_text(now - timedelta(days=KEPT_DAYS))
@@ -154,6 +156,16 @@ def _sent(
     ).fetchall()
     rows = {row["id"]: row for row in (*urgent, *moved)}
     return handoffs_of(connection, [row for _, row in sorted(rows.items())])
+
+
+def _aftermath(connection: sqlite3.Connection, last: sqlite3.Row, agent: str) -> Aftermath:
+    found = aftermath_of(connection, last, sessions.newest_draft(connection, agent))
+    return without_texts(found) if last["quarantined"] is not None else found
+
+
+def without_texts(after: Aftermath) -> Aftermath:
+    """What a session in quarantine left: how it ended, and nothing that it said."""
+    return replace(after, reason=QUARANTINED, refusals=(), superseded=(), quarantined=True)
 
 
 def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: int | None) -> Aftermath:
@@ -183,7 +195,8 @@ def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: 
 
 def _conflicts(connection: sqlite3.Connection, agent: str) -> list[ConflictSeen]:
     rows = connection.execute(
-        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL ORDER BY id LIMIT 50",
+        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL "
+        f"AND {UNTAINTED} ORDER BY id LIMIT 50",
         (agent,),
     )
     return [

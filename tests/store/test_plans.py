@@ -18,6 +18,7 @@ OF_LITTLE = {
     "conflicts_open",
     "slots_unstarted",
     "audit_operators",
+    "sessions_quarantined",
 }
 """Indexes that hold little: what is open, or out of the ordinary."""
 IN_ORDER = {"sessions_queued", "handoffs_created"}
