@@ -23,9 +23,9 @@ handoff send | handoff list | handoff show | handoff ack | handoff complete | ha
 handoff answer | handoff cancel | handoff change | handoff requeue
 report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
-memory blame | memory conflicts | memory ctx set | memory ctx get | memory handoff send
+memory blame | memory conflicts | memory consolidate | memory ctx set | memory ctx get | memory handoff send
 session list | session show | session log | session cancel | session apply | session discard | session revert
-session trace | session export
+session trace | session export | session quarantine | session unquarantine
 checkpoint | fail | draft show | draft apply | draft discard
 attention | attention ack | doctor | verify | backup | restore | mcp
 """
