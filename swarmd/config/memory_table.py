@@ -65,7 +65,7 @@ def _consolidate(model: AgentFile) -> list[Complaint]:
 
 def _consolidator(model: AgentFile, kinds: Kinds) -> list[Complaint]:
     """Whether there is anybody to put the memory in order: a model, or a program of its own."""
-    table, kind = model.consolidate, model.runner.get("kind")
+    table, kind = model.consolidate, str(model.runner.get("kind"))
     if kind not in kinds:
         return []
     if table.command:

@@ -44,7 +44,7 @@ def problem_of(agent: Agent) -> str | None:
 
 def consolidating(agent: Agent) -> Agent:
     """The definition with which the agent's memory is consolidated: another model or program, other limits, no tools
-    but those for memory, no places to write.
+    but those for memory, no places to write, no folders of others. What it says goes into no log of the agent's.
     """
     table = agent.consolidate
     kind, options = agent.runner_kind, dict(agent.runner_options)
@@ -59,8 +59,10 @@ def consolidating(agent: Agent) -> Agent:
         agent.limits, timeout_seconds=table.timeout_seconds, retries=0,
         tokens_per_session=table.tokens_per_session or agent.limits.tokens_per_session,
     )  # fmt: skip
-    return replace(agent, runner_kind=kind, runner_options=options, limits=limits, success=Success(),
-                   sandbox=replace(agent.sandbox, write=()))  # fmt: skip
+    return replace(
+        agent, runner_kind=kind, runner_options=options, limits=limits, success=Success(), skills=(),
+        memory=replace(agent.memory, shared=(), log=False), sandbox=replace(agent.sandbox, write=()),
+    )  # fmt: skip
 
 
 def emptied(before: Mapping[str, bytes], changes: Iterable[Change]) -> str | None:

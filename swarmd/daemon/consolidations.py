@@ -65,9 +65,7 @@ class Consolidations:
         later = [(name, now + AGAIN) for name in names if not self._may(name, tree, pauses)]
         held = {name for name, _ in later}
         self._note(later)
-        for name in names:
-            if name not in held:
-                await self._queue(name)
+        await self._queue([name for name in names if name not in held])
 
     def _may(self, name: str, tree: Tree, pauses: dict[str, queries.Row]) -> bool:
         agent, busy = tree.agent(name), self._daemon.starter.busy(name)
@@ -75,27 +73,37 @@ class Consolidations:
             return False
         return not (pauses and held_by(name, tree.above(name), pauses))
 
-    async def _queue(self, name: str) -> None:
+    async def _queue(self, names: list[str]) -> None:
+        if not names:
+            return
         daemon = self._daemon
 
-        def work(connection: Connection) -> int | None:
-            """By the rows as they are in this very transaction: it comes once, whatever was thought before."""
-            agent, now = trees.tree_of(connection).agent(name), daemon.clock.now()
-            found = None if agent is None else next_consolidation(connection, agent)
-            if found is None or found.at is None or found.at > now or consolidated.is_live(connection, name):
-                return None
-            return slots.queue(
-                connection, agent=name, trigger=CONSOLIDATE, now=now, by="system", note=found.reason
-            )
+        def work(connection: Connection) -> dict[str, int]:
+            """By the rows as they are in this very transaction: each comes once, whatever was thought before."""
+            now, tree = daemon.clock.now(), trees.tree_of(connection)
+            queued: dict[str, int] = {}
+            for name in names:
+                agent = tree.agent(name)
+                found = None if agent is None else next_consolidation(connection, agent)
+                if (
+                    found is None
+                    or found.at is None
+                    or found.at > now
+                    or consolidated.is_live(connection, name)
+                ):
+                    continue
+                queued[name] = slots.queue(connection, agent=name, trigger=CONSOLIDATE, now=now, by="system",
+                                           note=found.reason)  # fmt: skip
+            return queued
 
-        id = await daemon.store.writer.run(work)
-        if id is None:
-            agent = trees.tree_of(daemon.reader).agent(name)
+        queued = await daemon.store.writer.run(work)
+        tree = trees.tree_of(daemon.reader)
+        for name in names:
+            agent = tree.agent(name)
             self._note([(name, None if agent is None else self._next(daemon.reader, agent))])
-            return
-        self._note([(name, None)])
-        log.info("its memory is put in order", extra=about(name, id))
-        daemon.runs.add(dict(sessions.row(daemon.reader, id)))
+        for name, id in queued.items():
+            log.info("its memory is put in order", extra=about(name, id))
+            daemon.runs.add(dict(sessions.row(daemon.reader, id)))
 
     def _all(self) -> list[tuple[str, datetime | None]]:
         reader = self._daemon.store.reader()

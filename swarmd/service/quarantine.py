@@ -13,6 +13,7 @@ from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.handoffs import FINAL
 from swarmd.core.instants import to_text
 from swarmd.core.lineage import lines_of, without
+from swarmd.core.memory import FIRST_FILE
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, NotFound, Refused
@@ -131,7 +132,9 @@ def _memory(view: View, row: queries.Row, found: _Found) -> None:
             lines = lines_of(data, keys) if not document.path.startswith(ARCHIVE) else []
             if lines:
                 found.items.append(_item("memory", f"{owner}:{document.path}", lines))
-                cut = without(data, keys, [row["id"]], None)
+                cut: bytes | None = without(data, keys, [row["id"]], None)
+                if document.path != FIRST_FILE and not (cut or b"").strip():
+                    cut = None
                 found.cuts.append(WriteMemory(agent=owner, path=document.path, data=cut, base=document.rev))
 
 

@@ -118,7 +118,7 @@ def _ended(
         limits=in_force.limits if in_force is not None else agent.limits if agent is not None else None, draft=draft,
     )  # fmt: skip
     pair = desk.tally.pair if desk is not None else None
-    if pair is not None and agent is not None and order.mode == "commit":
+    if pair is not None and agent is not None and order.mode == "commit" and not order.is_consolidation:
         usage.learn(connection, order.agent, measured_as(agent), order.id, pair)
     if outcome not in ("committed", "no_change"):
         audit.write(connection, at=now, by=f"{order.agent}#{order.id}", act="session_end", target=order.agent,

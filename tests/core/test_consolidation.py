@@ -162,7 +162,7 @@ def test_its_changes_are_written_as_one_or_not_at_all():
     world.put_file("studio", "topics.md", b"old", rev=1)
     changes = [
         WriteMemory(agent="studio", path="topics.md", data=b"moved", base=1),
-        WriteMemory(agent="studio", path="MEMORY.md", data=b"", base=2),
+        WriteMemory(agent="studio", path="MEMORY.md", data=b"mine", base=2),
         AppendMemory(agent="studio", path="more.md", text="more"),
     ]
     folded = fold(tidying(), changes, world)

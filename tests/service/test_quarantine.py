@@ -239,6 +239,17 @@ def test_with_revert_it_is_undone_and_its_lines_are_cut_out_of_files_that_others
     assert POISON in swarm.text("studio"), "history has it"
 
 
+def test_with_revert_a_file_that_would_hold_nothing_any_more_is_deleted(swarm):
+    async def writes(part):
+        part.write("topics.md", f"{POISON}\n")
+
+    session = swarm.play("studio", writes)["id"]
+    swarm.call("memory_write", agent="studio", file="topics.md", text=f"\n{POISON}\n")
+    quarantine(swarm, session, revert=True)
+    assert not swarm.file("studio", "topics.md").exists()
+    assert swarm.call("memory_history", agent="studio", file="topics.md")["items"][0]["note"] == "deleted"
+
+
 def test_with_revert_a_file_that_nobody_changed_is_as_before_it(swarm):
     session = swarm.play("studio", poisoned)["id"]
     quarantine(swarm, session, revert=True)
