@@ -34,6 +34,8 @@ class Consolidations:
         self._daemon = daemon
         self._due: dict[str, datetime] = {}
         self._earliest: datetime | None = None
+        self._asked: frozenset[str] = frozenset()
+        """Whose file asks for it, by the last look: the end of anybody else's session costs nothing here."""
         self._stale = True
 
     def changed(self) -> None:
@@ -42,8 +44,10 @@ class Consolidations:
 
     def ended(self, name: str) -> None:
         """A session of this agent has ended: its quiet begins anew."""
+        if name not in self._asked or self._stale:
+            return
         agent = trees.tree_of(self._daemon.reader).agent(name)
-        if agent is not None and is_asked(agent.consolidate) and not self._stale:
+        if agent is not None:
             self._note([(name, self._next(self._daemon.reader, agent))])
 
     async def look(self) -> None:
@@ -51,6 +55,7 @@ class Consolidations:
         self._stale = False
         found = await asyncio.to_thread(self._all)
         self._due = {}
+        self._asked = frozenset(name for name, _ in found)
         self._note(found)
 
     async def tick(self) -> None:
