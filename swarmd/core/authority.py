@@ -66,12 +66,33 @@ def may_read_keys(actor: Actor, agent: str, tree: Tree) -> str | None:
 
 def may_read_memory(actor: Actor, agent: str, tree: Tree) -> str | None:
     """Memory: own, below, and what the agent's file lists in `memory.reads`."""
-    if actor.agent is None or tree.is_within(agent, actor.agent):
+    if actor.agent is None:
         return None
     own = tree.agent(actor.agent)
+    if agent == actor.agent and own is not None and not own.memory.persistent:
+        return keeps_none(agent)
+    if tree.is_within(agent, actor.agent):
+        return None
     if own is not None and agent in own.memory.reads and agent in tree:
         return None
     return f"{actor.agent} may not read the memory of {agent!r}: not below it, nor listed in its memory.reads"
+
+
+def may_read_session(actor: Actor, agent: str, subject: str | None, tree: Tree) -> str | None:
+    """What a session said and wrote: own and below; one about a subject by sessions about that subject alone."""
+    if unseen := may_read_keys(actor, agent, tree):
+        return unseen
+    if actor.agent is None or subject is None or (agent, subject) == (actor.agent, actor.subject):
+        return None
+    return f"that session of {agent} is about a subject, and private to sessions about the same subject"
+
+
+def keeps_none(agent: str) -> str:
+    """What a session is told that asks for a memory which its agent has not."""
+    return (
+        f"{agent} keeps no memory (its file says memory.persistent = false): what is to last goes into a key, a reply "
+        f"or a report"
+    )
 
 
 def may_read_handoff(actor: Actor, handoff: Handoff, tree: Tree) -> str | None:
@@ -124,6 +145,8 @@ def _writing_memory(agent: str, target: str, path: str, tree: Tree) -> str | Non
     if target != agent:
         return f"{agent} may write only its own memory, not that of {target!r}"
     own = tree.agent(agent)
+    if own is not None and not own.memory.persistent:
+        return keeps_none(agent)
     read_only = own.memory.read_only if own is not None else ()
     if matches(path, (*read_only, *ARCHIVE)):
         return f"{path} is read-only for {agent}"

@@ -97,7 +97,7 @@ def _agent_part(snapshot: Snapshot, count: Count) -> Part:
 def _memory_part(snapshot: Snapshot, count: Count) -> Part:
     """MEMORY.md, and how much of it the agent is shown."""
     agent = snapshot.agent
-    room = agent.memory.prompt_tokens
+    room = agent.memory.room
     limit = Ours(line=f"in the agent's other sessions {FIRST_FILE} has room for {room:,} tokens")
     document = next((d for d in snapshot.memory if d.path == FIRST_FILE and d.data), None)
     if document is None:

@@ -8,6 +8,7 @@ from itertools import accumulate
 from swarmd.core import consolidation_prompt
 from swarmd.core.consolidation_prompt import consolidation_rules
 from swarmd.core.fences import Mark, code_for, render, section, text_of
+from swarmd.core.prompt_skills import skills_part
 from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
 from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
 from swarmd.core.room import Count, corrected
@@ -17,10 +18,13 @@ from swarmd.core.snapshot import Prompt, Section, Snapshot
 from swarmd.core.standing import standing_for
 
 PARTS = (
-    memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, last_part, why_part, time_part,
+    skills_part, memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, last_part, why_part,
+    time_part,
 )  # fmt: skip
 """The sections of the user part, from what changes least to what changes most: a provider's cache of the beginning
 stays good for as long as nothing before it has changed."""
+UNMENTIONED = frozenset({"skills"})
+"""Sections that are not even named where they are empty: most agents never have anything in them."""
 
 OPENING = "opens this message: this is its code"
 """The words of the first mark; it says the code before any foreign text has been read."""
@@ -59,9 +63,12 @@ def _made(snapshot: Snapshot, count: Count, standing: str | None) -> tuple[str, 
     kind = snapshot.agent.runner_kind
     if snapshot.trigger.kind == CONSOLIDATE:
         return consolidation_rules(kind), [make(snapshot, count) for make in consolidation_prompt.PARTS]
-    rules = standing if standing is not None else standing_for(kind)
-    system = system_part(snapshot.agent.system_prompt, rules)
-    return system, [make(snapshot, count) for make in PARTS]
+    rules = standing
+    if rules is None:
+        rules = standing_for(kind, persistent=snapshot.agent.memory.persistent)
+    made = [make(snapshot, count) for make in PARTS]
+    parts = [part for part in made if part.pieces or part.name not in UNMENTIONED]
+    return system_part(snapshot.agent.system_prompt, rules), parts
 
 
 def system_part(system_prompt: str, standing: str) -> str:

@@ -25,10 +25,13 @@ class RunWish:
     file_text: str | None = None
     file_path: str | None = None
     force: bool = False
-    trigger: str = "manual"
-    """Or `consolidate`: a session that puts the agent's memory in order."""
     from_session: int | None = None
     """An earlier session, whose snapshot the new one is given; it saves nothing."""
+    trigger: str = "manual"
+    """Or `compact`: its memory is to be made small, by `summary` where a person gives one; or `consolidate`: it is to
+    be put in order.
+    """
+    summary: str | None = None
 
 
 class Control(Protocol):

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.handoffs import FINAL
 from swarmd.core.instants import to_text
-from swarmd.core.lineage import lines_of, without
-from swarmd.core.memory import FIRST_FILE
+from swarmd.core.lineage import said_in, without
+from swarmd.core.memory import FIRST_FILE, is_archive
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.caller import Operator
-from swarmd.service.quarantined import ARCHIVE
 from swarmd.service.reverting import Plan, compensation
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, text
@@ -129,7 +128,7 @@ def _memory(view: View, row: queries.Row, found: _Found) -> None:
     for owner, keys in sorted(lineage.written(view.connection, row["id"]).items()):
         for document in view.world.documents(owner) if keys else ():
             data = document.data or b""
-            lines = lines_of(data, keys) if not document.path.startswith(ARCHIVE) else []
+            lines = said_in(data, keys) if not is_archive(document.path) else []
             if lines:
                 found.items.append(_item("memory", f"{owner}:{document.path}", lines))
                 cut: bytes | None = without(data, keys, [row["id"]], None)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from swarmd.core.lineage import without
+from swarmd.core.lineage import marked, without
+from swarmd.core.memory import is_archive
 from swarmd.service import rows
 from swarmd.service.view import JSON, View
 from swarmd.store.queries import Row
 
-ARCHIVE = "archive/"
 NOTE = "(lines of a session in quarantine were taken out here)"
 HIDDEN = "the session is in quarantine: its texts are not shown"
 
@@ -44,16 +45,36 @@ def log_without_texts(row: Row) -> dict[str, JSON]:
             "quarantined": {"at": _mark(row)["at"]}}  # fmt: skip
 
 
-def old_text(view: View, owner: str, path: str, data: bytes, *, past: bool) -> bytes:
-    """A memory file's text as an agent may read it: of an archive, and of what a file was (`past`), without the lines
-    of sessions in quarantine.
+@dataclass(slots=True)
+class Untainted:
+    """A folder's texts as this caller may read them: of archives, and of what files were before, an agent is not shown
+    the lines of sessions in quarantine. What they are is worked out when it is first asked for.
     """
-    if view.actor.agent is None or not (past or path.startswith(ARCHIVE)):
-        return data
-    from swarmd.store import lineage
 
-    sessions = lineage.quarantined(view.connection, owner)
-    keys: set[str] = set()
-    for session in sessions:
-        keys |= lineage.written(view.connection, session).get(owner, frozenset())
-    return without(data, keys, sessions, NOTE) if sessions else data
+    view: View
+    owner: str
+    _known: tuple[list[int], frozenset[str]] | None = None
+
+    def text(self, path: str, data: bytes, *, past: bool = False) -> bytes:
+        """The text of a file; `past`: of a revision that is not its newest."""
+        if self.view.actor.agent is None or not (past or is_archive(path)):
+            return data
+        sessions, keys = self._gone()
+        return without(data, keys, sessions, NOTE) if sessions else data
+
+    def marks(self, path: str, data: bytes) -> list[bool] | None:
+        """Of each line of its newest text whether it is kept back; None: none is."""
+        if self.view.actor.agent is None or not is_archive(path) or not self._gone()[0]:
+            return None
+        sessions, keys = self._gone()
+        return marked(data, keys, sessions)
+
+    def _gone(self) -> tuple[list[int], frozenset[str]]:
+        if self._known is None:
+            from swarmd.store import lineage
+
+            connection = self.view.connection
+            sessions = lineage.quarantined(connection, self.owner)
+            lines = (lineage.written(connection, session).get(self.owner, ()) for session in sessions)
+            self._known = sessions, frozenset(key for keys in lines for key in keys)
+        return self._known

@@ -82,10 +82,12 @@ def shown(connection: sqlite3.Connection, ids: list[int]) -> list[Row]:
 def snapshot(connection: sqlite3.Connection, agent: Agent, trigger: Trigger, now: datetime) -> Snapshot:
     """What a consolidation may know, but for the transcripts: the agent's own memory, no work and no state."""
     with reading(connection):
+        world = SqlWorld(connection, now)
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
             agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
-            memory=tuple(SqlWorld(connection, now).documents(agent.name)), fence=fence(connection, agent.name),
+            memory=tuple(world.documents(agent.name)), archived=world.archived(agent.name),
+            fence=fence(connection, agent.name),
             token_ratio=corrected.ratio, token_overhead=corrected.overhead,
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from swarmd.core.lineage import keys_of
 from swarmd.core.owners import agent_of_owner, subject_owner
+from swarmd.store import texts
 
 
 def owner_of(agent: str, subject: str | None) -> str:
@@ -57,12 +58,7 @@ def parent_of(connection: sqlite3.Connection, owner: str, path: str, rev: int) -
 
 def keys_at(connection: sqlite3.Connection, owner: str, path: str, rev: int) -> frozenset[str]:
     """What the lines of a revision say."""
-    row = connection.execute(
-        "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob' "
-        "WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
-        (owner, path, rev),
-    ).fetchone()
-    return frozenset() if row is None else keys_of(bytes(row["data"]))
+    return keys_of(texts.of_revision(connection, owner, path, rev))
 
 
 def shown_files(connection: sqlite3.Connection, session: int, owner: str) -> dict[str, int]:

@@ -7,14 +7,15 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from swarmd.store import texts
 from swarmd.store.holding import resumed_key
 from swarmd.store.trees import tree_changed
 
 _OWNED = (
     ("keys", "agent"), ("key_history", "agent"), ("revisions", "agent"), ("heads", "agent"), ("conflicts", "agent"),
     ("slots", "agent"), ("sessions", "agent"), ("reports", "agent"), ("reports", "parent"), ("agent_history", "agent"),
-    ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"),
-    ("consolidated", "agent"),
+    ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"), ("adaptive", "agent"),
+    ("losses", "agent"), ("consolidated", "agent"),
 )  # fmt: skip
 _NAMES_IN_CHANGES = ("agent", "to", "sender")
 
@@ -34,7 +35,7 @@ def has_state(connection: sqlite3.Connection, agent: str) -> bool:
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     """Everything that was `old`'s is `new`'s. The caller has seen that `new` has none, and publishes its memory."""
-    for table in ("slots", "agent_history", "pauses", "counted", "consolidated"):
+    for table in ("slots", "agent_history", "pauses", "counted", "adaptive", "consolidated"):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (new,))
     for table, column in _OWNED:
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
@@ -91,6 +92,8 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
         "raised",
         "counted",
         "consolidated",
+        "adaptive",
+        "losses",
     ):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (agent,))
     connection.execute("DELETE FROM meta WHERE key = ?", (resumed_key(agent),))
@@ -104,6 +107,4 @@ def forget_texts(connection: sqlite3.Connection, hashes: Sequence[str]) -> None:
     shared = {
         row[0] for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE hash IS NOT NULL")
     }
-    connection.executemany(
-        "DELETE FROM blobs WHERE hash = ?", [(hash,) for hash in hashes if hash not in shared]
-    )
+    texts.forget(connection, set(hashes) - shared)

@@ -13,7 +13,9 @@ from swarmd.core.calibration import measured_as
 from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
+from swarmd.core.skills import Skill
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
+from swarmd.core.world import Document
 from swarmd.store import meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
@@ -34,9 +36,10 @@ def snapshot(
     now: datetime,
     *,
     session: int | None = None,
+    skills: Sequence[Skill] = (),
 ) -> Snapshot:
     """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
-    a last session.
+    a last session. `skills`: the operator's, which the store does not have.
     """
     with reading(connection):
         world = SqlWorld(connection, now)
@@ -44,15 +47,16 @@ def snapshot(
         open_handoffs, more = _work(connection, agent.name, now)
         children = world.tree.children(agent.name)
         hashes = _definitions(connection, children)
+        kept = _memory(world, agent)
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
-            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
-            memory=tuple(world.documents(agent.name)), keys=tuple(world.keys(agent.name)),
+            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger, skills=tuple(skills),
+            memory=kept[0], keys=tuple(world.keys(agent.name)),
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
             aftermath=None if last is None else _aftermath(connection, last, agent.name),
-            conflicts=tuple(_conflicts(connection, agent.name)),
+            conflicts=tuple(_conflicts(connection, agent.name)), archived=kept[1],
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(connection, agent.name), token_ratio=corrected.ratio, token_overhead=corrected.overhead,
@@ -68,10 +72,19 @@ def fence(connection: sqlite3.Connection, agent: str) -> str:
 def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
     found: sqlite3.Row | None = connection.execute(
         "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started IS NOT NULL "
-        f"AND id IS NOT ? AND {ORDINARY} ORDER BY id DESC LIMIT 1",
+        f"AND {ORDINARY} AND id IS NOT ? ORDER BY id DESC LIMIT 1",
         (agent, session),
     ).fetchone()
     return found
+
+
+def _memory(world: SqlWorld, agent: Agent) -> tuple[tuple[Document, ...], int]:
+    """Its files, and how many older texts there are. Of an agent that keeps nothing, what is left of earlier times is
+    the operator's.
+    """
+    if not agent.memory.persistent:
+        return (), 0
+    return tuple(world.documents(agent.name)), world.archived(agent.name)
 
 
 def _definitions(connection: sqlite3.Connection, names: Sequence[str]) -> dict[str, str]:
@@ -138,8 +151,8 @@ def _sent(
     good session began.
     """
     good = connection.execute(
-        "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
-        f"('committed', 'no_change') AND {ORDINARY} ORDER BY id DESC LIMIT 1",
+        f"SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
+        "AND outcome IN ('committed', 'no_change') ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     since = good["started"] if good is not None else to_text(now - timedelta(days=KEPT_DAYS))
