@@ -23,10 +23,9 @@ READS = frozenset({
 """The calls that change nothing; every other call is an act."""
 
 _OPERATORS_ONLY = frozenset({
-    "approval_approve", "approval_deny",
-    "attention_ack", "forget", "memory_import", "memory_restore", "memory_take", "pause", "reload", "rename",
-    "memory_compact",
-    "resume", "run", "session_apply", "session_cancel", "session_discard", "session_revert",
+    "approval_approve", "approval_deny", "attention_ack", "forget", "memory_import", "memory_restore",
+    "memory_take", "pause", "reload", "rename", "memory_compact", "resume", "run", "session_apply",
+    "session_cancel", "session_discard", "session_revert", "session_quarantine", "session_unquarantine",
 })  # fmt: skip
 """Calls that no desk knows. The desk would refuse them too; here the sentence can name the command."""
 

@@ -26,7 +26,7 @@ from swarmd.core.changes import (
 )
 from swarmd.core.handoffs import FINAL, RESULT, Cause, Entry, Handoff, Move, move_problem
 from swarmd.core.interaction_log import is_log
-from swarmd.core.judge_memory import appending, writing
+from swarmd.core.judge_memory import appending, overtaken, writing
 from swarmd.core.staging import (
     Folded,
     HandoffWritten,
@@ -65,7 +65,16 @@ def fold(
         staged.apply(verdict.effects)
         aside.apply(verdict.withheld)
         verdicts.append(verdict)
-    return Folded(verdicts=tuple(verdicts))
+    return Folded(verdicts=tuple(_as_one(verdicts) if actor.only_memory else verdicts))
+
+
+def _as_one(verdicts: list[Verdict]) -> list[Verdict]:
+    """All or nothing: where one file was overtaken, a text that was moved between files would be in neither."""
+    overtaken = next((verdict for verdict in verdicts if verdict.decision == "superseded"), None)
+    if overtaken is None:
+        return verdicts
+    reason = f"saved as a whole or not at all: {overtaken.reason}"
+    return [_superseded(reason) if verdict.decision == "done" else verdict for verdict in verdicts]
 
 
 def held(verdict: Verdict, why: str) -> Verdict:
@@ -93,7 +102,7 @@ def judge(actor: Actor, change: Change, world: World, *, asked: bool) -> Verdict
         case ChangeHandoff():
             return _change(actor, change, world, asked)
         case WriteMemory():
-            return writing(actor, change, world)
+            return overtaken(actor, change, world) or writing(actor, change, world)
         case AppendMemory():
             return appending(actor, change, world)
         case Report():

@@ -17,6 +17,7 @@ from swarmd.daemon.adapting import WHAT as CHOOSING
 from swarmd.daemon.adapting import Adapting
 from swarmd.daemon.claiming import Claiming
 from swarmd.daemon.compactions import WHAT, Compactions
+from swarmd.daemon.consolidations import Consolidations
 from swarmd.daemon.ground import Ground
 from swarmd.daemon.indexing import Indexing
 from swarmd.daemon.logs import log
@@ -116,6 +117,7 @@ class Daemon:
         self.compactions = Compactions(self)
         self.adapting = Adapting(self)
         self.claiming = Claiming(self)
+        self.consolidations = Consolidations(self)
         self.ground = Ground(self)
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
         self.control = LoopControl(self)
@@ -237,6 +239,7 @@ class Daemon:
         if self.scheduling:
             await self.attempt("claiming slots", self.claiming.tick())
             await self.attempt(CHOOSING, self.adapting.tick())
+            await self.attempt("putting memory in order", self.consolidations.tick())
         self.starter.pump()
         if self.indexing.is_due():
             self.spawn(self._index())
@@ -266,6 +269,7 @@ class Daemon:
             await self.attempt("claiming slots", self.claim())
             self.adapting.touch()
             await self.attempt("looking at the clock", self.claiming.watch_behind())
+            self.consolidations.changed()
             await self.attempt(WHAT, self.compactions.minute())
         self._notifier.status(
             f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
@@ -310,6 +314,7 @@ class Daemon:
 
     def _put(self, book: Book) -> None:
         self.claiming.book = book
+        self.consolidations.changed()
         self.scheduler.set(book.schedules)
         self.scheduler.once(*book.first_chosen())
         self.adapting.take(trees.tree_of(self.reader))

@@ -33,7 +33,9 @@ class RunWish:
     from_session: int | None = None
     """An earlier session, whose snapshot the new one is given; it saves nothing."""
     trigger: str = "manual"
-    """Or `compact`: its memory is to be made small, by `summary` where a person gives one."""
+    """Or `compact`: its memory is to be made small, by `summary` where a person gives one; or `consolidate`: it is to
+    be put in order.
+    """
     summary: str | None = None
 
 

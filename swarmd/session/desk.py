@@ -276,6 +276,8 @@ class SessionDesk:
     def _draft(self, call: str, world: Staged) -> dict[str, Any]:
         if call not in ("draft_show", "draft_apply", "draft_discard"):
             raise acts.UnknownCall(f"there is no call {call!r}")
+        if self._actor.only_memory:
+            raise Refused("a draft is for the agent's next session; a consolidation leaves it alone")
         id = self._newest_draft()
         if id is None or id in self.tally.drafts:
             raise NotFound(f"{self._agent.name} has no open draft")
@@ -341,6 +343,8 @@ class SessionDesk:
     async def _checkpoint(self, memory: MemoryTree, problems: Sequence[str]) -> dict[str, Any]:
         if self.closed:
             raise Refused(f"session {self._session} has ended; nothing more is saved of it")
+        if self._actor.only_memory:
+            raise Refused("a consolidation is saved as a whole, at its end: it has no checkpoints")
         if not self._agent.memory.persistent:
             memory, problems = MemoryTree(), ()
         if problems:

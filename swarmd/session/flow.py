@@ -19,16 +19,18 @@ from typing import Any
 
 from swarmd.core.agent import Agent, definition_hash
 from swarmd.core.changes import Change
+from swarmd.core.consolidation import consolidating, emptied, problem_of
 from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
 from swarmd.core.prompt import assemble
-from swarmd.core.sessions import COMPACT, is_asked_for
+from swarmd.core.sessions import COMPACT, CONSOLIDATE, is_asked_for
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
 from swarmd.core.world import Actor
 from swarmd.errors import Refused, SwarmdError
 from swarmd.runners.outcomes import RunCancelled
 from swarmd.runners.workspace import drop_memory
+from swarmd.session import consolidating as consolidating_session
 from swarmd.session import interaction
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
@@ -79,6 +81,11 @@ class Order:
         """Whether an operator waits for it."""
         return is_asked_for(self.trigger, self.by)
 
+    @property
+    def is_consolidation(self) -> bool:
+        """Whether it puts the agent's memory in order, and does nothing else."""
+        return self.trigger == CONSOLIDATE
+
 
 def order_of(
     row: Row | Mapping[str, Any], definition: Agent | None = None, from_session: int | None = None
@@ -103,6 +110,10 @@ class Started:
     request: Request
 
 
+class _NothingNew(Exception):
+    """There is nothing that the session could look at: it ends before anything is spent."""
+
+
 async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lambda: "cancelled") -> str:
     """Run a queued session to its end and return its outcome. Cancelling the task ends it as `cancelled`, for the
     reason that `why_cancelled` gives then.
@@ -120,6 +131,9 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
         started = await _start(ports, order)
     except OutcomeUnknown:
         raise
+    except _NothingNew as none:
+        ending = Ending(outcome="no_change", reason=str(none))
+        return await surely(unprepared, ending, agent=order.agent, session=order.id)
     except Exception as error:  # noqa: BLE001 - a boundary: a fault of one session is that session's end, not more
         ending = Ending(outcome="failed", reason=fault_of("it could not be started", error))
         return await surely(unprepared, ending, agent=order.agent, session=order.id)
@@ -196,10 +210,12 @@ async def _start(ports: Ports, order: Order) -> Started:
     agent = order.definition or tree_of(ports.reader).agent(order.agent)
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
+    if order.is_consolidation:
+        agent = _consolidating(agent)
     past, seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
     token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options, agent.folder)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
-                  cause_handoff=_cause(order, seen))  # fmt: skip
+                  cause_handoff=_cause(order, seen), only_memory=order.is_consolidation)  # fmt: skip
     facts = _facts(agent, prompt, seen, token, actor)
     if past is not None:
         facts["cause_handoff"] = None  # it is no work on a handoff: whoever sent that hears nothing of it
@@ -230,6 +246,12 @@ async def _start(ports: Ports, order: Order) -> Started:
                    request=request)  # fmt: skip
 
 
+def _consolidating(agent: Agent) -> Agent:
+    if problem := problem_of(agent):
+        raise Refused(problem)
+    return consolidating(agent)
+
+
 def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Snapshot, Prompt]:
     """What it is shown. Off the loop: a large memory takes long to read and to count."""
     reader = ports.own_reader() if ports.own_reader else ports.reader
@@ -240,7 +262,10 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     skills = shown_skills(agent, tree_of(reader), str(ports.sessions_dir.parent))
 
     def read() -> Snapshot:
-        return snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id, skills=skills)
+        now = ports.clock.now()
+        if order.is_consolidation:
+            return _what_is_new(reader, agent, _trigger(order), now, ports.sessions_dir)
+        return snapshot(reader, agent, _trigger(order), now, session=order.id, skills=skills)
 
     try:
         seen = read()
@@ -251,6 +276,18 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
         logger.warning("put back from the published file: %s", damage, extra=facts)
         seen = read()
     return None, seen, assemble(seen, ports.count, standing=rules)
+
+
+def _what_is_new(
+    reader: Connection, agent: Agent, trigger: Trigger, now: datetime, sessions_dir: Path
+) -> Snapshot:
+    seen = consolidating_session.snapshot(reader, agent, trigger, now, sessions_dir)
+    if seen.transcripts is None or not seen.transcripts.seen:
+        last = seen.transcripts.since if seen.transcripts is not None else 0
+        raise _NothingNew(
+            f"nothing was started: no session since the last consolidation (up to session {last})"
+        )
+    return seen
 
 
 def session_folder(ports: Ports, id: int) -> Path:
@@ -266,7 +303,7 @@ def mark_running(
     facts: Mapping[str, Any],
 ) -> int:
     """Write down that the session runs and what it was given; its epoch."""
-    if order.definition is not None:  # one that was in force is kept already
+    if order.definition is not None or order.is_consolidation:  # one that was in force is kept already
         keep_definition(connection, agent, facts["definition"], now)
     return sessions.start(connection, order.id, now, facts)
 
@@ -307,6 +344,8 @@ async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
         outcome, reason = "refused", "; ".join(result.memory_problems)
     if outcome == "success":
         problem = await _success_problem(ports, started, result)
+        if problem is None and started.actor.only_memory:
+            problem = emptied(started.memory.as_files(), changes)
         if problem is not None:
             outcome, reason = "failed", problem
     if outcome == "success" and started.order.mode == "commit":

@@ -10,7 +10,7 @@ from swarmd.core.changes import AppendMemory, Change
 from swarmd.core.interaction_log import HEADING
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.owners import subject_owner
-from swarmd.core.sessions import COMPACT, is_asked_for
+from swarmd.core.sessions import COMPACT, CONSOLIDATE, is_asked_for
 from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
@@ -71,12 +71,13 @@ def _clear(*made: Workspace) -> None:
 def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
     def work(connection: Connection) -> None:
         agent = tree_of(connection).agent(row["agent"])
+        draft = [] if row["trigger"] == CONSOLIDATE else changes
         # What its checkpoints wrote has rows already; this is what was under way.
         verdicts = [Verdict(decision="nothing", reason="not saved: the session is lost")] * len(changes)
         committing.record(connection, row["id"], row["checkpoints"] + 1, changes, verdicts,
                           verdict_of=lambda _: "not_written")  # fmt: skip
         sessions.end(connection, row["id"], outcome="lost", reason=REASON, now=now,
-                     limits=agent.limits if agent is not None else None, draft=changes)  # fmt: skip
+                     limits=agent.limits if agent is not None else None, draft=draft)  # fmt: skip
         audit.write(connection, at=now, by="system", act="session_end", target=row["agent"],
                     detail={"outcome": "lost"}, session=row["id"])  # fmt: skip
 

@@ -24,6 +24,7 @@ from swarmd.core.snapshot import (
     ConflictSeen,
     ReportSeen,
     Snapshot,
+    Transcripts,
     Trigger,
 )
 from swarmd.core.world import Document, Key
@@ -32,7 +33,7 @@ from swarmd.store import trees
 from swarmd.store.approvals import approval_of
 from swarmd.store.queries import Row
 from swarmd.store.rows import document_of
-from swarmd.store.snapshots import aftermath_of, approval_seen, fence
+from swarmd.store.snapshots import aftermath_of, approval_seen, fence, without_texts
 from swarmd.store.world import SqlWorld
 
 
@@ -62,10 +63,17 @@ def shown(snapshot: Snapshot) -> str:
             [after.session, after.draft_session, len(after.refusals), len(after.superseded)],
             "conflicts": [conflict.id for conflict in snapshot.conflicts],
             "approvals": [[one.id, one.state] for one in snapshot.approvals],
+            **({"kept_out": True} if after is not None and after.quarantined else {}),
+            **({"consolidates": _transcripts_of(snapshot.transcripts)} if snapshot.transcripts is not None else {}),
             "archived": snapshot.archived,
         },
         separators=(",", ":"),
     )  # fmt: skip
+
+
+def _transcripts_of(shown: Transcripts) -> dict[str, Any]:
+    ids = [seen.session for seen in shown.seen]
+    return {"sessions": ids, "more": shown.more, "since": shown.since, "until": shown.until}
 
 
 def _state_of(handoff: Handoff) -> list[Any]:
@@ -216,6 +224,8 @@ class _Rebuilding:
         found = aftermath_of(self._connection, last, draft)
         if len(found.refusals) < refusals or len(found.superseded) < superseded:
             self._missing.append(f"the changes of session {last['id']}")
+        if self._base.get("kept_out"):
+            return without_texts(found)
         # A draft of that session which was applied since has added verdicts of its own.
         return replace(found, refusals=found.refusals[:refusals], superseded=found.superseded[:superseded])
 

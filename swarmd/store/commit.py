@@ -13,6 +13,7 @@ from swarmd.core.changes import AppendMemory, Change, act_of, change_to_json, ta
 from swarmd.core.instants import to_text
 from swarmd.core.interaction_log import is_log
 from swarmd.core.judge import fold
+from swarmd.core.sessions import CONSOLIDATE
 from swarmd.core.staging import (
     Effect,
     Folded,
@@ -95,7 +96,8 @@ def commit(
         folded, held = approvals.keep(connection, actor, changes, folded, world)
     else:
         folded = _approved(folded, approver)
-    reports = write_effects(connection, folded.effects, actor, now, how or HOW.get(act, "write"))
+    how = CONSOLIDATE if actor.only_memory else how or HOW.get(act, "write")
+    reports = write_effects(connection, folded.effects, actor, now, how)
     if actor.session is not None:
         record(connection, actor.session, part, changes, folded.verdicts, reports=reports)
     by = approver or actor.by

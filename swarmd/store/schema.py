@@ -144,7 +144,9 @@ CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'th
 MEMORY = """
 ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
+-- Few sessions are one of these: who asks for them walks past none of the others.
 CREATE INDEX sessions_compact ON sessions (agent, id) WHERE trigger = 'compact';
+CREATE INDEX sessions_consolidate ON sessions (agent, id) WHERE trigger = 'consolidate';
 CREATE INDEX sessions_quarantined ON sessions (agent, id) WHERE quarantined IS NOT NULL;
 
 -- A text with a base is kept as its difference from that one: see store.texts, which alone reads and writes `data`.

@@ -28,9 +28,10 @@ from swarmd.core.world import Document
 from swarmd.store import approvals, meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
-from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED
+from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED, UNTAINTED
 from swarmd.store.world import SqlWorld
 
+QUARANTINED = "the session is in quarantine: what it said is not shown"
 WORK_READ = 500
 SENT_SHOWN = 200
 REPORTS_SHOWN = 20
@@ -64,8 +65,7 @@ def snapshot(
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
-            aftermath=None if last is None else
-            aftermath_of(connection, last, sessions.newest_draft(connection, agent.name)),
+            aftermath=None if last is None else _aftermath(connection, last, agent.name),
             conflicts=tuple(_conflicts(connection, agent.name)), archived=kept[1],
             approvals=tuple(_approvals(connection, agent.name, now)),
             last_started=None if last is None else maybe_instant(last["started"]),
@@ -117,7 +117,8 @@ def _below(connection: sqlite3.Connection, world: SqlWorld, name: str, definitio
     ).fetchone()[0]
     # What it reported to somebody else, as long as it stood elsewhere in the tree, was meant for that one.
     reports = connection.execute(
-        "SELECT id, agent, text, at FROM reports WHERE agent = ? AND parent = ? ORDER BY id DESC LIMIT ?",
+        f"SELECT id, agent, text, at FROM reports WHERE agent = ? AND parent = ? AND {UNTAINTED} "
+        "ORDER BY id DESC LIMIT ?",
         (name, world.tree.parent(name), REPORTS_SHOWN),
     ).fetchall()
     agent = world.tree.agent(name)
@@ -181,6 +182,16 @@ def _sent(
     return handoffs_of(connection, [row for _, row in sorted(rows.items())])
 
 
+def _aftermath(connection: sqlite3.Connection, last: sqlite3.Row, agent: str) -> Aftermath:
+    found = aftermath_of(connection, last, sessions.newest_draft(connection, agent))
+    return without_texts(found) if last["quarantined"] is not None else found
+
+
+def without_texts(after: Aftermath) -> Aftermath:
+    """What a session in quarantine left: how it ended, and nothing that it said."""
+    return replace(after, reason=QUARANTINED, refusals=(), superseded=(), quarantined=True)
+
+
 def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: int | None) -> Aftermath:
     """What the session of this row left undone; `open_draft`: the session whose draft was the agent's newest open one
     then.
@@ -223,7 +234,8 @@ def approval_seen(approval: Approval, state: str) -> ApprovalSeen:
 
 def _conflicts(connection: sqlite3.Connection, agent: str) -> list[ConflictSeen]:
     rows = connection.execute(
-        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL ORDER BY id LIMIT 50",
+        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL "
+        f"AND {UNTAINTED} ORDER BY id LIMIT 50",
         (agent,),
     )
     return [

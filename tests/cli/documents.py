@@ -31,6 +31,13 @@ SESSION = {
     "changes": [CHANGE], "refusals": [], "superseded": [], "tokens_in": None, "tokens_out": None, "cache_read": None,
     "usd": None, "cache_write": None,
 }  # fmt: skip
+QUARANTINED = {
+    "session": 7, "agent": "studio", "quarantined": {"at": AT, "by": "operator:root", "reason": NASTY},
+    "in_force": [{"kind": "memory", "target": f"studio:{NASTY}", "lines": [NASTY], "count": 3}],
+    "undone": [{"act": "ctx_set", "target": "studio/k"}],
+    "not_undone": [{"act": "report", "target": "parent", "reason": "a report that was made cannot be taken back"}],
+    "next_step": "swarmd session quarantine 7 --revert takes it out",
+}  # fmt: skip
 SHOWN = {
     **SESSION,
     "usage": [
@@ -106,7 +113,7 @@ SAMPLES: dict[str, Document] = {
     "agent_tree": {"roots": [{**AGENT, "children": [CHILD, {**CHILD, "name": "z"}]}]},
     "agent_show": {**AGENT, "definition": {"a": {}}, "text": f'system_prompt = "x"\n{NASTY}'},
     "agent_history": listing({"at": AT, "what": "changed", "hash": "ab", "by": "operator:root"}),
-    "why": {"items": [SLOT], "next_fire": AT},
+    "why": {"items": [SLOT], "next_fire": AT, "consolidation": {"next": AT, "reason": "after 30m without a session"}},
     "log": listing(
         {"at": AT, "kind": "session", "agent": "studio", "session": 7, "what": "committed", "by": "system", "changes": [CHANGE], "usd": 0.5},
         {"kind": "slot", "what": "skipped", "by": "schedule", **SLOT},
@@ -145,7 +152,7 @@ SAMPLES: dict[str, Document] = {
     "session_list": listing(SESSION),
     "session_show": SHOWN,
     "session_log": LOG,
-    "session_trace": {**listing({"act": "set_key", "target": "k", "shown_to": [{"session": 8, "agent": "b"}]}), "session": 7, "agent": "studio"},
+    "session_trace": {**listing({"act": "set_key", "target": "k", "shown_to": [{"session": 8, "agent": "b", "how": "files", "through": 7}]}), "session": 7, "agent": "studio"},
     "session_export": {"session": SHOWN, "log": LOG, "prompt": {"from": "rebuilt", "system": "S", "user": NASTY, "why_not": None}},
     "attention": listing({"id": "failing:studio", "kind": "failing", "agent": "studio", "since": AT, "text": NASTY, "next_step": "look"}),
     "usage": {"by": "agent", **listing({"agent": "studio", **SUM}), "left_out": 0, "total": SUM},

@@ -25,9 +25,9 @@ report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
 approval list | approval show | approval approve | approval deny
 memory blame | memory conflicts | memory import | memory export | memory ctx set | memory ctx get
-memory handoff send | memory compact | skill list | skill show
+memory handoff send | memory compact | memory consolidate | skill list | skill show
 session list | session show | session log | session cancel | session apply | session discard | session revert
-session trace | session export | session search | memory search
+session trace | session export | session search | memory search | session quarantine | session unquarantine
 checkpoint | fail | draft show | draft apply | draft discard
 attention | attention ack | doctor | verify | backup | restore | mcp
 """
