@@ -131,7 +131,7 @@ SAMPLES: dict[str, Document] = {
     "session_search": {**listing({**HIT, "kind": "transcript", "seq": 3, "quarantined": True}, {**HIT, "kind": "output"}), "more": False, "indexed_until": None},
     "memory_list": listing({**MEMORY, "first_line": NASTY}),
     "memory_show": {**MEMORY, "text": "notes\n", "base64": None},
-    "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),
+    "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "written"}),
     "memory_diff": {"agent": "studio", "file": "MEMORY.md", "rev": 1, "other": 2, "diff": "-a\n+b"},
     "memory_compact": {
         "agent": "studio", "file": "MEMORY.md", "session": 7, "outcome": "committed", "reason": NASTY, "rev": 3,

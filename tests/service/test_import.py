@@ -173,9 +173,11 @@ def test_a_persons_edit_that_nobody_has_taken_in_yet_counts_as_there(swarm):
 def test_an_export_has_every_file_to_the_byte(swarm):
     swarm.call("memory_write", agent="studio", file="a.md", text="x\r\n")
     swarm.file("studio", "raw.bin").write_bytes(b"\xff\x00")
+    swarm.call("memory_write", agent="studio", file="archive/history_2026-01-01_00-00-00.md", text="old\n")
     swarm.store.folders.settle("studio")
     rows = {r["path"]: r for r in swarm.call("memory_export", agent="studio")["items"]}
     assert rows["a.md"]["text"] == "x\r\n"
+    assert rows["archive/history_2026-01-01_00-00-00.md"]["text"] == "old\n"
     assert (rows["raw.bin"]["text"], base64.b64decode(rows["raw.bin"]["base64"])) == (None, b"\xff\x00")
 
 
