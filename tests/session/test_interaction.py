@@ -391,7 +391,10 @@ async def test_a_log_without_room_is_left_out_told_and_raised_until_there_is_roo
 
     session = await swarm.run("studio", script)
     assert session["outcome"] == "committed"
-    assert "not kept in the log: MEMORY.md may have 1048576 bytes" in session["reason"]
+    assert (
+        "not kept in the log: memory full: MEMORY.md has 1,048,476 bytes and may have 1,048,576"
+        in session["reason"]
+    )
     assert swarm.value("studio", "k") == "v"
     assert swarm.text("studio") == notes
     assert "log:studio" in swarm.attention()
