@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 READS = frozenset({
     "agent_history", "agent_list", "agent_show", "agent_tree", "attention", "ctx_get", "ctx_history", "ctx_list",
     "doctor", "handoff_list", "handoff_show", "log", "memory_blame", "memory_conflicts", "memory_diff",
-    "memory_export", "memory_history", "memory_list", "memory_show", "next", "prompt", "report_list", "session_list",
-    "session_log", "session_show", "session_trace", "status", "usage", "verify", "why",
+    "memory_export", "memory_history", "memory_list", "memory_show", "next", "prompt", "report_list",
+    "session_list", "session_log", "session_show", "session_trace", "status", "usage", "verify", "why",
+    "skill_list", "skill_show", "memory_search", "session_search",
 })  # fmt: skip
 """The calls that change nothing; every other call is an act."""
 

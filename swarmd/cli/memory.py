@@ -25,6 +25,7 @@ from swarmd.cli.params import (
     split_agent,
     usage,
 )
+from swarmd.cli.searching import memory_search
 from swarmd.core.acts import ACTS
 from swarmd.core.sessions import exit_status
 from swarmd.errors import BadInput, NotFound
@@ -58,6 +59,7 @@ def memory() -> None:
     """
 
 
+memory.add_command(memory_search)
 memory.add_command(old_ctx)
 memory.add_command(old_handoff)
 memory.add_command(import_memory)

@@ -19,6 +19,7 @@ TRIGGERS = (
     "cron",
     "every",
     "at",
+    "adaptive",
     "handoff",
     "reply",
     "report",

@@ -76,6 +76,15 @@ def may_read_memory(actor: Actor, agent: str, tree: Tree) -> str | None:
     return f"{actor.agent} may not read the memory of {agent!r}: not below it, nor listed in its memory.reads"
 
 
+def may_read_session(actor: Actor, agent: str, subject: str | None, tree: Tree) -> str | None:
+    """What a session said and wrote: own and below; one about a subject by sessions about that subject alone."""
+    if unseen := may_read_keys(actor, agent, tree):
+        return unseen
+    if actor.agent is None or subject is None or (agent, subject) == (actor.agent, actor.subject):
+        return None
+    return f"that session of {agent} is about a subject, and private to sessions about the same subject"
+
+
 def keeps_none(agent: str) -> str:
     """What a session is told that asks for a memory which its agent has not."""
     return (

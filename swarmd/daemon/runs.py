@@ -79,6 +79,7 @@ class Runs:
         log.info("cancelled before it started: %s", reason, extra=about(order.agent, order.id))
         self._daemon.compactions.dropped(order)
         self._daemon.control.ended(order.id)
+        self._daemon.adapting.touch([order.agent])
         return True
 
     def ended(self, order: Order, outcome: str) -> None:
@@ -91,6 +92,8 @@ class Runs:
             log.error("its end could not be read", exc_info=error, extra=about(order.agent, order.id))
         self._look_at_memory(order, outcome)
         daemon.control.ended(order.id)
+        daemon.adapting.touch([order.agent])
+        daemon.indexing.wake()
         daemon.starter.pump()
 
     def _look_at_memory(self, order: Order, outcome: str) -> None:

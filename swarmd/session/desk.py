@@ -24,6 +24,7 @@ from swarmd.session.drafts import TakenUp
 from swarmd.session.interaction import SessionLog
 from swarmd.session.journal import Bases, Journal, base_after, differences
 from swarmd.session.known_secrets import Masking
+from swarmd.session.lookups import looked_up, sorry
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, Tally, line, note, overtaken_draft, refusal
 from swarmd.session.transcript import Transcript
@@ -83,6 +84,8 @@ class SessionDesk:
         """An act or a read; a repeated message id gets the first answer again."""
         async with self._turn:
             known = self._answers.get(message.id)
+            if known is None and message.call in acts.SEARCHES and not self.closed:
+                return self._answered(message, await looked_up(self._ports, self._actor, message, self._past))
             return known if known is not None else self._answered(message, self._once(message))
 
     async def checkpoint(self, message: Message, memory: MemoryTree, problems: tuple[str, ...]) -> Reply:
@@ -159,7 +162,7 @@ class SessionDesk:
 
     def _once(self, message: Message) -> Reply:
         if self.closed:
-            return _sorry(Refused(f"session {self._session} has ended; nothing more is saved of it"))
+            return sorry(Refused(f"session {self._session} has ended; nothing more is saved of it"))
         told = self._told()
         try:
             with reading(self._ports.reader):
@@ -172,7 +175,7 @@ class SessionDesk:
         # What the judge has kept out is noted there; this is what never came before it.
         if is_act and isinstance(fault, SwarmdError) and told == self._told():
             self._refused(message.call, message.args, str(fault))
-        return _sorry(fault)
+        return sorry(fault)
 
     def _told(self) -> int:
         return len(self.tally.refusals) + len(self.tally.superseded)
@@ -326,7 +329,7 @@ class SessionDesk:
             try:
                 return self._answered(message, Reply(value=await self._checkpoint(memory, problems)))
             except (SwarmdError, StoreError, OSError) as error:
-                return self._answered(message, _sorry(error))
+                return self._answered(message, sorry(error))
 
     async def _checkpoint(self, memory: MemoryTree, problems: Sequence[str]) -> dict[str, Any]:
         if self.closed:
@@ -398,9 +401,3 @@ class SessionDesk:
             for effect in verdict.effects:
                 if isinstance(effect, KeyWritten):
                     self._seen[effect.key.agent, effect.key.key] = effect.key.version
-
-
-def _sorry(error: Exception) -> Reply:
-    if isinstance(error, SwarmdError):
-        return Reply(error=str(error), kind=error.kind)
-    return Reply(error=f"the store did not answer: {error}", kind=Failed.kind)

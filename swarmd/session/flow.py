@@ -39,6 +39,7 @@ from swarmd.session.known_secrets import Masking
 from swarmd.session.persistence import surely, through
 from swarmd.session.ports import Ports
 from swarmd.session.requests import request_of
+from swarmd.session.skills import shown_skills
 from swarmd.session.transcript import Transcript
 from swarmd.store import sessions
 from swarmd.store.bases import shown
@@ -227,14 +228,19 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     if order.from_session is not None:
         past = past_for(reader, order.from_session, agent, ports.count, str(ports.sessions_dir.parent))
         return past, past.seen, assemble(past.seen, ports.count, standing=rules)
+    skills = shown_skills(agent, tree_of(reader), str(ports.sessions_dir.parent))
+
+    def read() -> Snapshot:
+        return snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id, skills=skills)
+
     try:
-        seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+        seen = read()
     except DamagedText as damage:
         if not ports.folders.heal(order.agent):
             raise
         facts = {"agent": order.agent, "session": order.id}
         logger.warning("put back from the published file: %s", damage, extra=facts)
-        seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+        seen = read()
     return None, seen, assemble(seen, ports.count, standing=rules)
 
 

@@ -101,6 +101,14 @@ def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
     return None if row is None else dict(row)
 
 
+def last_end(connection: sqlite3.Connection) -> str | None:
+    """When a session ended last."""
+    row = connection.execute(
+        "SELECT max(ended) FROM sessions INDEXED BY sessions_ended WHERE state = 'ended'"
+    ).fetchone()
+    return None if row is None else row[0]
+
+
 def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
     """The newest ended session of every agent that has one, in one read."""
     rows = connection.execute(

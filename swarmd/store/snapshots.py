@@ -12,6 +12,7 @@ from swarmd.core.calibration import measured_as
 from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
+from swarmd.core.skills import Skill
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
 from swarmd.core.world import Document
 from swarmd.store import meta, sessions, usage
@@ -33,9 +34,10 @@ def snapshot(
     now: datetime,
     *,
     session: int | None = None,
+    skills: Sequence[Skill] = (),
 ) -> Snapshot:
     """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
-    a last session.
+    a last session. `skills`: the operator's, which the store does not have.
     """
     with reading(connection):
         world = SqlWorld(connection, now)
@@ -46,7 +48,7 @@ def snapshot(
         kept = _memory(world, agent)
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
-            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
+            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger, skills=tuple(skills),
             memory=kept[0], keys=tuple(world.keys(agent.name)),
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,

@@ -24,9 +24,9 @@ handoff answer | handoff cancel | handoff change | handoff requeue
 report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
 memory blame | memory conflicts | memory import | memory export | memory ctx set | memory ctx get
-memory handoff send | memory compact
+memory handoff send | memory compact | skill list | skill show
 session list | session show | session log | session cancel | session apply | session discard | session revert
-session trace | session export
+session trace | session export | session search | memory search
 checkpoint | fail | draft show | draft apply | draft discard
 attention | attention ack | doctor | verify | backup | restore | mcp
 """
@@ -36,8 +36,6 @@ LATER = (
     "edit",
     "approval",
     "import",
-    "memory search",
-    "session search",
 )
 SCHEMAS = sorted((Path(__file__).parents[1] / "data" / "schemas").glob("*.json"))
 
@@ -109,8 +107,10 @@ READING = {
     "memory_blame": ["memory", "blame", "studio"], "memory_conflicts": ["memory", "conflicts", "studio"],
     "memory_export": ["memory", "export", "studio"],
     "session_list": ["session", "list"], "session_show": ["session", "show", "7"],
-    "session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
-    "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
+
+"session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
+"skill_list": ["skill", "list", "studio"], "skill_show": ["skill", "show", "studio", "pdf"], "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"], "session_search": ["session", "search", "hello"],
+"memory_search": ["memory", "search", "POLISH"],
 }  # fmt: skip
 
 
