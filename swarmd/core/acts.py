@@ -11,13 +11,14 @@ from typing import Literal
 
 from swarmd.errors import NotFound, Refused
 
-ArgKind = Literal["text", "int", "time", "priority", "agent", "status", "flag", "texts"]
+ArgKind = Literal["text", "int", "time", "priority", "agent", "status", "flag", "texts", "files"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arg:
     """One argument of an act. `time` is ISO 8601 text with an offset; an absent `agent` means one's own. `flag`, a
-    boolean, and `texts`, a list, are taken by calls that are no acts of this table.
+    boolean, `texts`, a list, and `files`, a list of objects with `path` and `text` (or `base64`), are taken by calls
+    that are no acts of this table.
     """
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarmd.core.changes import AppendMemory, WriteMemory
+from swarmd.core.interaction_log import appended_under, heading_problem
 from swarmd.core.memory import appended, path_problem, room_problem, tree_problems
 from swarmd.core.merge import merge
 from swarmd.core.names import unknown_agent
@@ -47,7 +48,7 @@ def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
 
 
 def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
-    """Text at the end of the head, on a line of its own."""
+    """Text at the end of the head, or of one of its sections, on a line of its own."""
     head = world.document(change.agent, change.path)
     if problem := _problem(actor, change.agent, change.path, head, world):
         return problem
@@ -58,7 +59,11 @@ def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
     if not added:
         return Verdict(decision="refused", reason="the text to append may not be empty", kind="bad_input")
     old = (head.data or b"") if head is not None else b""
-    return _written(actor, change, head, appended(old, added), world)
+    if change.under is None:
+        return _written(actor, change, head, appended(old, added), world)
+    if no_heading := heading_problem(change.under):
+        return Verdict(decision="refused", reason=no_heading, kind="bad_input")
+    return _written(actor, change, head, appended_under(old, added, change.under), world)
 
 
 def _problem(actor: Actor, agent: str, path: str, head: Document | None, world: World) -> Verdict | None:

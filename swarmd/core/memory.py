@@ -21,9 +21,11 @@ _RESERVED = f"{ARCHIVE} is the folder of older texts, and nothing else may have 
 _FULL = re.compile(
     r"memory full: (?P<path>.+?) has (?P<size>[\d,]+) bytes and may have [\d,]+; with this ", re.DOTALL
 )
+_KNOWN = 16 * FOLDER_FILES
+"""Paths of which is remembered what they are: where many files come at once each is looked at with each."""
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=_KNOWN)
 def path_problem(path: str) -> str | None:
     """Why `path` may not name a memory file, or None where it may."""
     if not path:
@@ -103,6 +105,7 @@ def _twins(names: list[str]) -> list[str]:
     return list(dict.fromkeys(problems))
 
 
+@lru_cache(maxsize=_KNOWN)
 def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 

@@ -88,7 +88,12 @@ _READS = (
     _read("memory_diff", "What has changed in a memory file since a revision.", _AGENT, _FILE, _REV,
           Arg(name="other", kind="int", required=False, help="up to this revision; left out: up to now")),
     _read("memory_blame", "Who wrote each line of a memory file, and when.", _AGENT, _FILE),
+    _read("skill_list", "An agent's skills: the operator's and its own, with what is wrong with some.", _AGENT),
+    _read("skill_show", "The text of a skill and the names of its other files, or one of these.", _AGENT,
+          Arg(name="name", help="the skill's name"),
+          Arg(name="file", required=False, help="one of its other files; left out: SKILL.md")),
     _read("memory_conflicts", "Lines of the agent's that met a person's edit and stand aside.", _AGENT),
+    _read("memory_export", "Every file of an agent's memory with its whole text; it may be much.", _AGENT),
 )  # fmt: skip
 
 _SENTENCES: Mapping[str, str] = {
@@ -133,11 +138,19 @@ _OPERATORS_ACTS = (
          Arg(name="old", kind="agent", help="its name before"), Arg(name="new", kind="agent", help="its name now")),
     _act("forget", "Remove keys and memory of an agent whose file is gone, for good.",
          Arg(name="name", kind="agent", help="the agent's name")),
+    _act("memory_compact", "Put a summary in the place of an agent's MEMORY.md; its whole text goes to the archive.",
+         _AGENT,
+         Arg(name="summary", required=False, help="your own summary; left out: the agent's summarizer makes one")),
     _act("memory_restore", "Make an earlier revision of a memory file the newest.", _AGENT, _FILE, _REV),
     _act("memory_take", "Settle a conflict of an agent's memory.", _AGENT,
          Arg(name="conflict", kind="int", help="its id, as memory_conflicts tells it"),
          Arg(name="side", choices=("ours", "theirs"),
              help="theirs leaves the file as it is, ours puts the agent's lines in")),
+    _act("memory_import", "Write several files into an agent's memory at once, all of them or none.", _AGENT,
+         Arg(name="files", kind="files", help="each with its path, and its text or its bytes as base64"),
+         Arg(name="existing", required=False, choices=("refuse", "merge", "replace"),
+             help="what becomes of files that are there with another text; left out: nothing is written"),
+         Arg(name="mode", required=False, choices=("dry_run",), help="write nothing, only tell what would be")),
 )  # fmt: skip
 
 

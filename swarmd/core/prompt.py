@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from swarmd.core.fences import Mark, code_for, render, section, text_of
+from swarmd.core.prompt_skills import skills_part
 from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
 from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
 from swarmd.core.room import corrected
@@ -13,10 +14,13 @@ from swarmd.core.snapshot import Prompt, Section, Snapshot
 from swarmd.core.standing import standing_for
 
 PARTS = (
-    memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, last_part, why_part, time_part,
+    skills_part, memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, last_part, why_part,
+    time_part,
 )  # fmt: skip
 """The sections of the user part, from what changes least to what changes most: a provider's cache of the beginning
 stays good for as long as nothing before it has changed."""
+UNMENTIONED = frozenset({"skills"})
+"""Sections that are not even named where they are empty: most agents never have anything in them."""
 
 OPENING = "opens this message: this is its code"
 """The words of the first mark; it says the code before any foreign text has been read."""
@@ -35,7 +39,8 @@ def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str |
     )
     system = system_part(snapshot.agent.system_prompt, rules)
     counted = corrected(count, snapshot.token_ratio)
-    parts = [make(snapshot, counted) for make in PARTS]
+    made = [make(snapshot, counted) for make in PARTS]
+    parts = [part for part in made if part.pieces or part.name not in UNMENTIONED]
     fenced = [section(part.name, part.about, part.pieces) for part in parts]
     texts = [system, *(text_of(piece) for pieces in fenced for piece in pieces)]
     code = code_for(snapshot.fence, snapshot.agent.name, texts)

@@ -9,6 +9,7 @@ from swarmd.core.memory import ARCHIVE, FIRST_FILE
 from swarmd.core.moments import moment
 from swarmd.core.room import NOTE_TOKENS, Count, Filled, fill, head, remaining
 from swarmd.core.sections import Part, more, part, said, wrote
+from swarmd.core.skills import own_folders
 from swarmd.core.snapshot import Below, Snapshot
 from swarmd.core.text import one_line, shortened
 from swarmd.core.world import Document, Key
@@ -76,13 +77,18 @@ def files_part(snapshot: Snapshot, count: Count) -> Part:
     listed = sorted(
         (d for d in snapshot.memory if d.data is not None and d.path != FIRST_FILE), key=lambda d: d.path
     )
-    filled = fill(((_file(d),) for d in listed), FILES_TOKENS - NOTE_TOKENS, count)
-    lines = (Ours(line=_archive(snapshot.archived)),) if snapshot.archived else ()
+    skills = tuple(own_folders(listed))
+    beside = [d for d in listed if not d.path.startswith(skills)]
+    filled = fill(((_file(d),) for d in beside), FILES_TOKENS - NOTE_TOKENS, count)
+    of_skills = len(listed) - len(beside)
+    told = [_archive(snapshot.archived)] if snapshot.archived else []
+    told += [f"skills/: {of_skills:,} files of skills"] if of_skills else []
+    lines = tuple(Ours(line=line) for line in told)
     return part(
         "files",
         about,
         (*filled.pieces, *lines),
-        more(len(listed), filled.shown, "ls $SWARMD_MEMORY", "files"),
+        more(len(beside), filled.shown, "ls $SWARMD_MEMORY", "files"),
     )
 
 

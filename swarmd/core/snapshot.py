@@ -9,6 +9,7 @@ from typing import Any
 
 from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff
+from swarmd.core.skills import Skill
 from swarmd.core.world import Document, Key
 
 
@@ -86,6 +87,8 @@ class Snapshot:
     now: datetime
     zone: str
     trigger: Trigger
+    skills: tuple[Skill, ...] = ()
+    """The operator's; the agent's own stand in its memory."""
     memory: tuple[Document, ...] = ()
     keys: tuple[Key, ...] = ()
     below: tuple[Below, ...] = ()

@@ -65,6 +65,10 @@ _MEMORY = """\
 Keep notes by topic: one file a topic, MEMORY.md as the short guide to them and the place of what you always need.
 Correct and prune what is there rather than adding at its end. Write down what will hold next time, and nothing from a
 single observation: what you have seen once goes into a reply, a report or a key.
+
+How a task is done that comes again may become a skill of yours: skills/NAME/SKILL.md in your memory, which begins with
+a line `---`, then `name: NAME` and `description: what it is for and when`, then a line `---`. Only name and description
+are shown to you at each start, so its text may be long.
 """
 
 _TRUST = """\

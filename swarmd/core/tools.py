@@ -68,6 +68,12 @@ _READS = (
         "memory_show", "The text of a memory file.", _AGENT,
         Arg(name="file", required=False, help="the file's path; left out: MEMORY.md"),
     ),
+    _read("skill_list", "Your skills: what each is for, the operator's and your own.", _AGENT),
+    _read(
+        "skill_show", "The text of a skill, which says how a task is done, and the names of its other files.",
+        Arg(name="name", help="the skill's name"),
+        Arg(name="file", required=False, help="one of its other files; left out: SKILL.md"), _AGENT,
+    ),
     _read(
         "memory_search", "Search all that you may read for words: memory and its archive, keys, handoffs, and what "
         "past sessions said, did and printed. Use it before you do what you or an agent below you may have done "
@@ -135,6 +141,10 @@ def _property(arg: Arg) -> dict[str, Any]:
             schema |= {"type": "boolean"}
         case "texts":
             schema |= {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        case "files":
+            file = {"type": "object", "properties": {n: {"type": "string"} for n in ("path", "text", "base64")},
+                    "required": ["path"]}  # fmt: skip
+            schema |= {"type": "array", "items": file, "minItems": 1}
         case "text" | "agent":
             schema |= {"enum": list(arg.choices)} if arg.choices else {}
     return schema

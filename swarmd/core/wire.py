@@ -73,6 +73,8 @@ class Request:
     """The secret with which the session's programs speak at the desk."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values to be masked wherever output is kept."""
+    acts: bool = True
+    """Whether its programs may speak at the desk; False: they get neither socket nor token."""
 
 
 Outcome = Literal["success", "failed", "unavailable", "timed_out", "cancelled", "lost"]

@@ -116,6 +116,9 @@ class ProgramRunner:
         self, request: Request, desk: Desk, where: Workspace, steps: Steps
     ) -> AsyncIterator[str]:
         """While it lasts, the session's token speaks at the desk; what was begun by then is done to its end."""
+        if not request.acts:
+            yield ""
+            return
         memory = MemoryDesk.of(request, where.memory, desk)
         if self._adapter.desk == "mcp":
             url = await self._host.mcp.admit(request.token, memory)

@@ -27,6 +27,9 @@ class RunWish:
     force: bool = False
     from_session: int | None = None
     """An earlier session, whose snapshot the new one is given; it saves nothing."""
+    trigger: str = "manual"
+    """Or `compact`: its memory is to be made small, by `summary` where a person gives one."""
+    summary: str | None = None
 
 
 class Control(Protocol):

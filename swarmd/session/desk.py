@@ -12,17 +12,17 @@ from typing import Any
 from swarmd.core import acts, asking
 from swarmd.core.agent import Agent
 from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of
-from swarmd.core.digests import digest
 from swarmd.core.documents import written_doc
 from swarmd.core.judge import judge
 from swarmd.core.names import REASON_BYTES, text_problem
-from swarmd.core.staging import Effect, KeyWritten, MemoryWritten, Staged, Verdict
+from swarmd.core.staging import Effect, KeyWritten, Staged, Verdict
 from swarmd.core.wire import MemoryTree, Message, Reply
 from swarmd.core.world import Actor, World
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.session import drafts
 from swarmd.session.drafts import TakenUp
-from swarmd.session.journal import Bases, Journal, differences
+from swarmd.session.interaction import SessionLog
+from swarmd.session.journal import Bases, Journal, base_after, differences
 from swarmd.session.known_secrets import Masking
 from swarmd.session.lookups import looked_up, sorry
 from swarmd.session.ports import Ports
@@ -39,6 +39,9 @@ REFUSALS_KEPT = 500
 ACTS_PER_SESSION = 5000
 """More is no work but a loop; each act costs a judgement and a line of the journal."""
 
+Saved = tuple[list[Change], list[tuple[int, Change]], committing.Committed]
+"""Of a checkpoint: its changes, those of drafts that others had closed, and what was committed."""
+
 
 class SessionDesk:
     """core.wire.Desk for one session at one epoch. It is not thread-safe: it lives on the daemon's loop, where calls
@@ -48,7 +51,7 @@ class SessionDesk:
     def __init__(
         self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
         bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, transcript: Transcript, saves: bool,
-        masking: Masking, past: Past | None = None,
+        masking: Masking, past: Past | None = None, log: SessionLog | None = None,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._agent = agent
@@ -71,6 +74,7 @@ class SessionDesk:
         self._acts = 0
         self.masking = masking
         self.transcript = transcript
+        self.log = log
         self.tally = Tally()
         self.closed = False
 
@@ -101,6 +105,8 @@ class SessionDesk:
             self._count_tools(detail["tools"])
             detail = {name: value for name, value in detail.items() if name != "tools"}
         self.transcript.add(kind, detail)
+        if self.log is not None:
+            self.log.event(kind, detail)
         if kind == "usage":
             self.tally.note_usage(detail)
         if kind == "refused" and str(detail.get("act")) in acts.ACTS:
@@ -121,14 +127,20 @@ class SessionDesk:
             self.closed = True
 
     def changes_with(self, memory: MemoryTree | None, problems: Sequence[str] = ()) -> list[Change]:
-        """Everything staged, and the difference that the memory copy makes. With `problems` not all of the copy was
-        read: what is missing in it may still be there, and does not count as deleted.
+        """Everything staged, the difference that the memory copy makes, and at last the log. With `problems` not all
+        of the copy was read: what is missing in it may still be there, and does not count as deleted.
         """
         if memory is None or not self._agent.memory.persistent:
-            return list(self.tally.changes)
-        found = self._memory_changes(self.masking.tree(memory, self._base))
+            found: list[Change] = []
+        else:
+            found = self._memory_changes(self.masking.tree(memory, self._base))
         kept = [c for c in found if not (problems and isinstance(c, WriteMemory) and c.data is None)]
-        return [*self.tally.changes, *kept]
+        return self._with_log([*self.tally.changes, *kept])
+
+    def _with_log(self, changes: list[Change]) -> list[Change]:
+        did_something = bool(changes or self.tally.refusals or self.tally.drafts or self.tally.failed)
+        logged = self.log.change(did_something=did_something) if self.log is not None else None
+        return [*changes, logged] if logged is not None else changes
 
     def rows(self, connection: Connection) -> World:
         """What its acts are judged on, beside what it has staged itself."""
@@ -304,7 +316,8 @@ class SessionDesk:
     # -- memory and checkpoints -----------------------------------------------------------------------------
 
     def _memory_changes(self, memory: MemoryTree) -> list[Change]:
-        return differences(self._agent.name, self._base, memory, self._bases)
+        found = differences(self._agent.name, self._base, memory, self._bases)
+        return found if self.log is None else self.log.beside(found)
 
     async def _checkpoint_in_turn(
         self, message: Message, memory: MemoryTree, problems: Sequence[str]
@@ -326,17 +339,23 @@ class SessionDesk:
         if problems:
             raise Refused(f"the memory copy may not be saved: {'; '.join(problems)}")
         memory = self.masking.tree(memory, self._base)
-        changes = [*self.tally.changes, *self._memory_changes(memory)]
         if not self._saves:
+            changes = self._with_log([*self.tally.changes, *self._memory_changes(memory)])
             return {"checkpoint": None, "changes": [line(change) for change in changes], "superseded": []}
         number = self.tally.checkpoints + 1
         await self._ports.settle(self._agent.name)
+        # Only now: acts wait for their turn, but what is said does not.
+        changes = self._with_log([*self.tally.changes, *self._memory_changes(memory)])
+        log = self.log.at_checkpoint(changes, memory) if self.log is not None else None
         # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
-        changes, closed, committed = await self._commit(changes, number, memory)
+        texts = {hash: memory.blobs[hash] for hash in memory.files.values()} | (log.texts if log else {})
+        changes, closed, committed = await self._commit(changes, number, texts)
         overtaken = [overtaken_draft(change, draft) for draft, change in closed]
         self._saved(number, changes, committed.folded.verdicts, overtaken)
         self._base = memory
+        if log is not None:
+            log.settle(changes, committed.folded.verdicts, self._bases)
         for agent in committed.memory_of:
             await self._ports.settle(agent)
         lines = zip(changes, committed.folded.verdicts, strict=True)
@@ -346,14 +365,10 @@ class SessionDesk:
             "superseded": [note.reason for note in self.tally.superseded],
         }
 
-    async def _commit(
-        self, changes: Sequence[Change], number: int, memory: MemoryTree
-    ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
+    async def _commit(self, changes: Sequence[Change], number: int, texts: Mapping[str, bytes]) -> Saved:
         taken = dict(self.tally.drafts)
 
-        def work(
-            connection: Connection,
-        ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
+        def work(connection: Connection) -> Saved:
             sessions.still_running(connection, self._session, self._epoch)
             kept, closed = drafts.without_closed(connection, taken, changes)
             done = committing.commit(connection, self._actor, kept, self._ports.clock.now(), act="checkpoint",
@@ -361,7 +376,7 @@ class SessionDesk:
             if done.refusals:
                 raise Refused("nothing was saved: " + "; ".join(done.refusals))
             drafts.close(connection, taken)
-            committing.keep_texts(connection, {hash: memory.blobs[hash] for hash in memory.files.values()})
+            committing.keep_texts(connection, texts)
             sessions.checkpointed(connection, self._session, number)
             return kept, closed, done
 
@@ -382,16 +397,7 @@ class SessionDesk:
             if verdict.decision == "superseded":
                 tally.superseded.append(note(change, verdict, self.masking.text))
             if isinstance(change, WriteMemory):
-                self._bases[change.path] = _base_after(change, verdict)
+                self._bases[change.path] = base_after(change, verdict)
             for effect in verdict.effects:
                 if isinstance(effect, KeyWritten):
                     self._seen[effect.key.agent, effect.key.key] = effect.key.version
-
-
-def _base_after(change: WriteMemory, verdict: Verdict) -> tuple[int, str | None]:
-    """What the working copy goes on from: the new revision, or its own text where the commit has merged it."""
-    text = None if change.data is None else digest(change.data)
-    for effect in verdict.effects:
-        if isinstance(effect, MemoryWritten) and not effect.merged:
-            return effect.document.rev, None
-    return -1, text

@@ -16,6 +16,7 @@ from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
 from swarmd.core.memory import is_archive
+from swarmd.core.sessions import UPKEEP
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
 from swarmd.core.world import Document, Key
 from swarmd.errors import Refused
@@ -40,6 +41,7 @@ def shown(snapshot: Snapshot) -> str:
             "keys": [[key.agent, key.key, key.version] for key in keys],
             "handoffs": [h.id for h in (*snapshot.open_handoffs, *snapshot.sent)],
             "reports": [report.id for below in snapshot.below for report in below.reports],
+            "skills": [[skill.name, skill.digest] for skill in snapshot.skills],
             "now": to_text(snapshot.now),
             "trigger": _trigger_of(snapshot.trigger),
             "tokens": [snapshot.token_ratio, snapshot.token_overhead],
@@ -77,6 +79,8 @@ def rebuilt(connection: sqlite3.Connection, row: Row | sqlite3.Row) -> Snapshot:
     base = json.loads(row["base"]) if row["base"] else {}
     if "now" not in base:
         why = "it never started" if row["started"] is None else "a version of swarmd before this one ran it"
+        if row["trigger"] in UPKEEP and row["started"] is not None:
+            why = "it looked after the memory, and had no prompt of the agent's own"
         raise NotKept(row["id"], [why])
     agent = trees.definition(connection, row["definition"])
     if agent is None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from swarmd.core.changes import Change, act_of, change_to_json, target_of
+from swarmd.core.changes import AppendMemory, Change, act_of, change_to_json, target_of
 from swarmd.core.instants import to_text
+from swarmd.core.interaction_log import is_log
 from swarmd.core.judge import fold
 from swarmd.core.staging import (
     Effect,
@@ -70,12 +71,14 @@ def commit(
     part: int = 0,
     always_told: bool = False,
     how: str | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> Committed:
     """Judge `changes` one after another on the rows as they are, and write all of them or, where authority is
     lacking for any, none. The caller's savepoint makes it all or nothing; the audit row is part of it.
 
     `asked` as in core.judge; `part` numbers a session's checkpoints. `always_told`: the audit has a row also where
-    nothing came of it. `how`: what history is to say of revisions of memory (None: what `act` says).
+    nothing came of it. `how`: what history is to say of revisions of memory (None: what `act` says); `told`: what the
+    audit is to say beside that.
     """
     world = SqlWorld(connection, now)
     folded = fold(actor, changes, world, asked=asked)
@@ -92,8 +95,9 @@ def commit(
                 for change, verdict in zip(changes, folded.verdicts, strict=True)
             ]
         }
-        if told := wrote(folded.effects):
-            detail["wrote"] = told
+        if written := wrote(folded.effects):
+            detail["wrote"] = written
+        detail |= told or {}
         audit.write(
             connection, at=now, by=actor.by, act=act, target=target, detail=detail,
             # What an operator does with a session's draft is the operator's act, and stands in the log as such.
@@ -177,6 +181,8 @@ def record(
 def _after(change: Change, verdict: Verdict) -> str | None:
     if verdict.after is not None:
         return verdict.after
+    if isinstance(change, AppendMemory) and is_log(change):
+        return f"{len(change.text.encode('utf-8', 'replace'))} bytes"  # the draft has them
     raw = change_to_json(change)
     return raw.get("value") or raw.get("text")
 

@@ -14,7 +14,7 @@ from swarmd.store.trees import tree_changed
 _OWNED = (
     ("keys", "agent"), ("key_history", "agent"), ("revisions", "agent"), ("heads", "agent"), ("conflicts", "agent"),
     ("slots", "agent"), ("sessions", "agent"), ("reports", "agent"), ("reports", "parent"), ("agent_history", "agent"),
-    ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"),
+    ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"), ("adaptive", "agent"),
     ("losses", "agent"),
 )  # fmt: skip
 _NAMES_IN_CHANGES = ("agent", "to", "sender")
@@ -35,7 +35,7 @@ def has_state(connection: sqlite3.Connection, agent: str) -> bool:
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     """Everything that was `old`'s is `new`'s. The caller has seen that `new` has none, and publishes its memory."""
-    for table in ("slots", "agent_history", "pauses", "counted"):
+    for table in ("slots", "agent_history", "pauses", "counted", "adaptive"):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (new,))
     for table, column in _OWNED:
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
@@ -91,6 +91,7 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
         "pauses",
         "raised",
         "counted",
+        "adaptive",
         "losses",
     ):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (agent,))

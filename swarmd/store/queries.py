@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmd.store.rows import UNSETTLED
+from swarmd.store.rows import ORDINARY, UNSETTLED
 
 Row = dict[str, Any]
 
@@ -94,7 +94,8 @@ def live(connection: sqlite3.Connection) -> list[Row]:
 def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
     """The agent's newest session that has ended and was to be committed."""
     row = connection.execute(
-        "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC LIMIT 1",
+        f"SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
+        "ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     return None if row is None else dict(row)
@@ -112,14 +113,15 @@ def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
     """The newest ended session of every agent that has one, in one read."""
     rows = connection.execute(
         "SELECT s.* FROM (SELECT a.name, (SELECT id FROM sessions WHERE agent = a.name AND state = 'ended' AND "
-        "mode = 'commit' ORDER BY id DESC LIMIT 1) AS id FROM agents a) l JOIN sessions s ON s.id = l.id"
+        f"mode = 'commit' AND {ORDINARY} ORDER BY id DESC LIMIT 1) AS id FROM agents a) l "
+        "JOIN sessions s ON s.id = l.id"
     )
     return {row["agent"]: dict(row) for row in rows}
 
 
 def last_started(connection: sqlite3.Connection, agent: str, n: int) -> list[Row]:
     """The agent's newest sessions that were shown a prompt, newest first."""
-    where = ["agent = ?", "state = 'ended'", "mode = 'commit'", "prompt IS NOT NULL"]
+    where = ["agent = ?", "state = 'ended'", "mode = 'commit'", "prompt IS NOT NULL", ORDINARY]
     return _select(connection, "SELECT * FROM sessions", where, (agent,), "id DESC", n)
 
 

@@ -6,12 +6,15 @@ import sqlite3
 
 from swarmd.core.digests import digest
 from swarmd.core.instants import from_text
+from swarmd.core.sessions import UPKEEP
 from swarmd.core.world import Document, FileFacts, Key
 from swarmd.errors import StoreUnusable
 from swarmd.store import texts
 
 UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
 """The condition of the partial indexes `handoffs_work` (by receiver) and `handoffs_asked` (by sender)."""
+ORDINARY = f"trigger NOT IN ({', '.join(repr(trigger) for trigger in sorted(UPKEEP))})"
+"""The condition for sessions that are work of their agent's, not upkeep of its memory."""
 HANDOFF_COLUMNS = (
     "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, "
     "dedupe, by"

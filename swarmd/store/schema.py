@@ -144,6 +144,7 @@ CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'th
 MEMORY = """
 ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
+CREATE INDEX sessions_compact ON sessions (agent, id) WHERE trigger = 'compact';
 CREATE INDEX sessions_quarantined ON sessions (agent, id) WHERE quarantined IS NOT NULL;
 
 -- A text with a base is kept as its difference from that one: see store.texts, which alone reads and writes `data`.
@@ -171,9 +172,11 @@ CREATE TABLE consolidated (
   agent TEXT PRIMARY KEY, until_session INTEGER NOT NULL, at TEXT NOT NULL, session INTEGER
 ) WITHOUT ROWID;
 
--- Of an adaptive schedule: the moment that was chosen, from when on, and why.
+-- Of an adaptive schedule: the moment that was chosen, when, and why. `base`: from when it is counted; `counted`: the
+-- end of the last session that is in it, and which, with its outcome and how often in a row that came.
 CREATE TABLE adaptive (
-  agent TEXT PRIMARY KEY, next TEXT NOT NULL, step_seconds REAL NOT NULL, chosen TEXT NOT NULL, reason TEXT NOT NULL
+  agent TEXT PRIMARY KEY, next TEXT NOT NULL, step_seconds REAL NOT NULL, chosen TEXT NOT NULL, reason TEXT NOT NULL,
+  base TEXT NOT NULL, counted TEXT NOT NULL, session INTEGER, outcome TEXT, times INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
 

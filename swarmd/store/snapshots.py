@@ -12,12 +12,13 @@ from swarmd.core.calibration import measured_as
 from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
+from swarmd.core.skills import Skill
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
 from swarmd.core.world import Document
 from swarmd.store import meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
-from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED
+from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED
 from swarmd.store.world import SqlWorld
 
 WORK_READ = 500
@@ -33,9 +34,10 @@ def snapshot(
     now: datetime,
     *,
     session: int | None = None,
+    skills: Sequence[Skill] = (),
 ) -> Snapshot:
     """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
-    a last session.
+    a last session. `skills`: the operator's, which the store does not have.
     """
     with reading(connection):
         world = SqlWorld(connection, now)
@@ -46,7 +48,7 @@ def snapshot(
         kept = _memory(world, agent)
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
-            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
+            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger, skills=tuple(skills),
             memory=kept[0], keys=tuple(world.keys(agent.name)),
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
@@ -69,7 +71,7 @@ def fence(connection: sqlite3.Connection, agent: str) -> str:
 def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
     found: sqlite3.Row | None = connection.execute(
         "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started IS NOT NULL "
-        "AND id IS NOT ? ORDER BY id DESC LIMIT 1",
+        f"AND {ORDINARY} AND id IS NOT ? ORDER BY id DESC LIMIT 1",
         (agent, session),
     ).fetchone()
     return found
@@ -147,8 +149,8 @@ def _sent(
     good session began.
     """
     good = connection.execute(
-        "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
-        "('committed', 'no_change') ORDER BY id DESC LIMIT 1",
+        f"SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
+        "AND outcome IN ('committed', 'no_change') ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     since = good["started"] if good is not None else to_text(now - timedelta(days=KEPT_DAYS))

@@ -70,6 +70,11 @@ CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "chil
 SUM = {"sessions": 3, "tokens_in": 1200, "tokens_out": 30, "cache_read": None, "cache_write": None, "usd": 0.5,
        "tokens_unknown": 1, "usd_unknown": 2}  # fmt: skip
 
+SKILL = {
+    "name": "pdf", "whose": "operator", "description": NASTY, "folder": "/etc/swarmd/skills/pdf", "bytes": 6,
+    "license": "", "compatibility": "", "allowed_tools": "", "problem": None,
+}  # fmt: skip
+
 SAMPLES: dict[str, Document] = {
     "status": {
         "places": {"agents": "/a", "state": "/s", "runtime": "/r", "config": "/c"}, "daemon": {"running": True},
@@ -100,8 +105,22 @@ SAMPLES: dict[str, Document] = {
     "memory_show": {**MEMORY, "text": "notes\n", "base64": None},
     "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),
     "memory_diff": {"agent": "studio", "file": "MEMORY.md", "rev": 1, "other": 2, "diff": "-a\n+b"},
+    "memory_compact": {
+        "agent": "studio", "file": "MEMORY.md", "session": 7, "outcome": "committed", "reason": NASTY, "rev": 3,
+        "archive": "archive/history_2026-11-30_09-00-00.md", "tokens_before": 3700, "tokens_after": 640,
+        "tokens_in": 4100, "tokens_out": 600, "usd": 0.02,
+    },
     "memory_blame": {"agent": "studio", "file": "MEMORY.md", "lines": [{"line": 1, "text": NASTY, "rev": 2, "by": "studio#7", "at": AT}]},
+    "memory_import": {
+        "agent": "studio", "format": "swarms", "saved": True, "next": None,
+        "items": [{"path": "MEMORY.md", "what": "new", "rev": 1, "bytes": 6, "source": NASTY}],
+        "renamed": [{"file": NASTY, "path": "a.md", "why": NASTY}], "left_out": [{"file": ".git", "why": NASTY}],
+        "skipped": [], "notes": [NASTY],
+    },
+    "memory_export": listing({**MEMORY, "text": f"notes\n{NASTY}", "base64": None}, {**MEMORY, "path": "a.md", "text": None, "base64": "/wA="}),
     "memory_conflicts": listing({"id": 1, "agent": "studio", "path": "MEMORY.md", "line": 3, "ours": NASTY, "theirs": "b", "at": AT}),
+    "skill_list": listing(SKILL, {**SKILL, "whose": "own", "folder": "skills/pdf", "problem": NASTY}),
+    "skill_show": {**SKILL, "agent": "studio", "file": "SKILL.md", "text": "notes\n", "base64": None, "files": [{"file": "scripts/a.py", "bytes": 12}]},
     "session_list": listing(SESSION),
     "session_show": SHOWN,
     "session_log": LOG,
