@@ -15,6 +15,7 @@ from swarmd.core.owners import agent_of_owner, subject_of
 from swarmd.core.searching import NothingToFind, Query, query_of
 from swarmd.core.snippets import Snippet, snippet_of
 from swarmd.errors import BadInput, NotFound, Refused, StoreUnusable
+from swarmd.service.quarantined import Untainted
 from swarmd.service.view import JSON, Args, View, text, window
 from swarmd.store import queries, search, search_file
 from swarmd.store.connections import Row, StoreError
@@ -148,8 +149,13 @@ def _best_first(hits: Sequence[Hit], query: Query) -> list[_Ranked]:
 
 def _standing(view: View, ranked: Sequence[_Ranked]) -> Iterator[dict[str, JSON]]:
     """The documents of those that the caller may see as things are now."""
+    untainted: dict[str, Untainted] = {}
     for one in ranked:
         facts = _facts(view, one.hit)
+        if facts is not None and one.hit.kind == "archive":
+            shown = untainted.setdefault(one.hit.owner, Untainted(view, one.hit.owner))
+            if not _is_clean(view, one.hit, shown):
+                continue
         if facts is not None:
             yield {
                 "kind": one.hit.kind, "agent": one.hit.owner, "file": None, "key": None, "handoff": None,
@@ -157,6 +163,15 @@ def _standing(view: View, ranked: Sequence[_Ranked]) -> Iterator[dict[str, JSON]
                 "at": one.hit.at, "by": one.hit.by, "snippet": one.snippet.text, "score": one.score,
                 "quarantined": False, **facts,
             }  # fmt: skip
+
+
+def _is_clean(view: View, hit: Hit, shown: Untainted) -> bool:
+    """Whether a piece of an archive has no line of a session in quarantine: what is left of the file has all of it."""
+    if shown.marks(hit.name, b"") is None:
+        return True  # there is no such session, or an operator asks
+    document = view.world.document(hit.owner, hit.name)
+    data = None if document is None else document.data
+    return data is not None and search.holds(shown.text(hit.name, data), hit)
 
 
 def _facts(view: View, hit: Hit) -> dict[str, Any] | None:
