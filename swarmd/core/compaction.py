@@ -37,7 +37,7 @@ _POINTER = re.compile(rb"\(Older blocks are in archive/\S+\.md\.\)\r?\n(\r?\n)?"
 
 def room(rules: MemoryRules) -> int:
     """How many tokens MEMORY.md may have in a prompt, or in the summarizer's window where that is smaller."""
-    return min(rules.prompt_tokens, rules.context_tokens or rules.prompt_tokens)
+    return rules.room
 
 
 def due_at(rules: MemoryRules) -> int:
