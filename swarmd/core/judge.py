@@ -51,6 +51,7 @@ def fold(actor: Actor, changes: Iterable[Change], world: World, *, asked: bool =
             if gone
             else judge(actor, change, staged, asked=asked)
         )
+        staged.wished(change)
         staged.apply(verdict.effects)
         verdicts.append(verdict)
     return Folded(verdicts=tuple(verdicts))

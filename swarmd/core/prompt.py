@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from swarmd.core.fences import Mark, code_for, render, section, text_of
+from swarmd.core.prompt_shared import general_part, readable_part, shared_part
 from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
 from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
 from swarmd.core.room import corrected
@@ -13,10 +14,11 @@ from swarmd.core.snapshot import Prompt, Section, Snapshot
 from swarmd.core.standing import standing_for
 
 PARTS = (
-    memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, last_part, why_part, time_part,
+    shared_part, readable_part, general_part, memory_part, files_part, keys_part, below_part, handoffs_part, sent_part,
+    last_part, why_part, time_part,
 )  # fmt: skip
 """The sections of the user part, from what changes least to what changes most: a provider's cache of the beginning
-stays good for as long as nothing before it has changed."""
+stays good for as long as nothing before it has changed. One that is None is left out."""
 
 OPENING = "opens this message: this is its code"
 """The words of the first mark; it says the code before any foreign text has been read."""
@@ -31,7 +33,7 @@ def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str |
     rules = standing if standing is not None else standing_for(snapshot.agent.runner_kind)
     system = system_part(snapshot.agent.system_prompt, rules)
     counted = corrected(count, snapshot.token_ratio)
-    parts = [make(snapshot, counted) for make in PARTS]
+    parts = [made for make in PARTS if (made := make(snapshot, counted)) is not None]
     fenced = [section(part.name, part.about, part.pieces) for part in parts]
     texts = [system, *(text_of(piece) for pieces in fenced for piece in pieces)]
     code = code_for(snapshot.fence, snapshot.agent.name, texts)

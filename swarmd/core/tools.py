@@ -35,6 +35,8 @@ class Tool:
 
 
 _AGENT = Arg(name="agent", kind="agent", required=False, help="whose; left out: your own")
+_OWNER = Arg(name="agent", kind="agent", required=False,
+             help="whose; left out: your own; @NAME: the shared folder of that name")  # fmt: skip
 _COUNT = Arg(name="n", kind="int", required=False, help="how many at most")
 _SESSION = Arg(name="session", help="a number, or an agent's name for its last session")
 
@@ -57,9 +59,9 @@ _READS = (
         Arg(name="status", kind="status", required=False, help="only those with this status"), _COUNT,
     ),
     _read("handoff_show", "One handoff with its thread.", Arg(name="id", kind="int", help="the handoff's number")),
-    _read("memory_list", "The files of your memory, or of one that you may read.", _AGENT),
+    _read("memory_list", "The files of your memory, or of one that you may read.", _OWNER),
     _read(
-        "memory_show", "The text of a memory file.", _AGENT,
+        "memory_show", "The text of a memory file.", _OWNER,
         Arg(name="file", required=False, help="the file's path; left out: MEMORY.md"),
     ),
     _read(

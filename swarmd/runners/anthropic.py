@@ -237,7 +237,7 @@ def _prepare(request: Request, host: Host, where: Workspace, desk: Desk) -> _Pre
         programs=_programs(request, host, where, options, known),
     )  # fmt: skip
     memory = MemoryDesk(
-        agent=request.agent, folder=where.memory, base=request.memory, read_only=request.read_only, desk=desk
+        agent=request.owner, folder=where.memory, base=request.memory, read_only=request.read_only, desk=desk
     )
     return _Prepared(where=where, job=job, memory=memory)
 
@@ -259,9 +259,7 @@ def _programs(
         *(name for server in options.mcp_servers.values() for name in server.pass_env),
     ]
     # SWARMD_SESSION without a token: `swarmd` refuses, and does not take the model's shell for an operator.
-    own = {
-        "SWARMD_AGENT": request.agent, "SWARMD_SESSION": str(request.session), "SWARMD_MEMORY": where.memory,
-    }  # fmt: skip
+    own = {**request.about_itself, "SWARMD_MEMORY": where.memory}
     return ProgramsJob(
         session=request.session, workdir=host.workdir(request, options.workdir),
         env=environment(request, host, where, env=options.env, pass_env=options.pass_env) | own,

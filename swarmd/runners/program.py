@@ -117,7 +117,7 @@ class ProgramRunner:
     ) -> AsyncIterator[str]:
         """While it lasts, the session's token speaks at the desk; what was begun by then is done to its end."""
         memory = MemoryDesk(
-            agent=request.agent,
+            agent=request.owner,
             folder=where.memory,
             base=request.memory,
             read_only=request.read_only,
@@ -146,8 +146,7 @@ class ProgramRunner:
             _write(path, data)
         # Without a token in it, `swarmd` refuses what is started here, and does not take it for an operator.
         said = {
-            "SWARMD_AGENT": request.agent,
-            "SWARMD_SESSION": str(request.session),
+            **request.about_itself,
             "SWARMD_PROMPT": where.prompt,
             "SWARMD_MEMORY": where.memory,
         }

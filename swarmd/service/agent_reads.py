@@ -103,7 +103,10 @@ def why(view: View, args: Args) -> JSON:
         "items": [rows.slot_doc(row) for row in slots],
         "next_fire": None if fire is None else to_text(fire),
         "next_reason": _next_reason(view, agent, held, pauses),
-        "sessions": [rows.session_doc(row, []) for row in _beside_slots(view, agent, at)],
+        "sessions": [
+            rows.session_doc(row if view.session_refusal(row) is None else rows.withheld(row), [])
+            for row in _beside_slots(view, agent, at)
+        ],
     }
 
 

@@ -26,6 +26,7 @@ class RunWish:
     file_path: str | None = None
     force: bool = False
     from_session: int | None = None
+    subject: str | None = None
     """An earlier session, whose snapshot the new one is given; it saves nothing."""
 
 

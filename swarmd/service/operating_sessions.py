@@ -52,7 +52,8 @@ def session_apply(service: Service, caller: Operator, args: Args) -> JSON:
     changes = sessions.draft(service.store.reader(), row["id"])
     if row["draft"] != "open" or not changes:
         raise NotFound(f"session {row['id']} has no open draft")
-    of_session = {"session": row["id"], "depth": row["depth"], "cause_handoff": row["cause_handoff"]}
+    of_session = {"session": row["id"], "depth": row["depth"], "cause_handoff": row["cause_handoff"],
+                  "subject": row["subject"]}  # fmt: skip
     if args.get("as_operator"):
         actor = Actor(by=caller.by, **of_session)
         changes = [

@@ -13,7 +13,7 @@ from swarmd.core.schedule import last_slot
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import rows
-from swarmd.service.view import JSON, Args, View, moment, text
+from swarmd.service.view import JSON, Args, View, moment, subject_of, text
 from swarmd.session.instructions import standing
 from swarmd.session.tokens import TokenCounter
 from swarmd.store.snapshots import snapshot
@@ -52,9 +52,20 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
         raise BadInput(f"trigger: {trigger!r:.40} is none of {', '.join(TRIGGERS)}")
     at = moment(args, "at") or view.now
     slot = _slot(agent, at) if trigger in OF_A_SLOT else None
-    seen = snapshot(view.connection, agent, Trigger(kind=trigger, slot=slot), at)
+    subject = _subject(view, name, args)
+    seen = snapshot(view.connection, agent, Trigger(kind=trigger, slot=slot), at, subject=subject)
     counter = TokenCounter(None, os.environ, lambda _warning: None)
     return seen, assemble(seen, counter.count, standing=standing(agent, str(view.places.state)))
+
+
+def _subject(view: View, name: str, args: Args) -> str | None:
+    """What the session would be about; a session asks for that of its own subject, and for no other."""
+    wanted = subject_of(args)
+    if wanted is None and name == view.actor.agent:
+        return view.actor.subject
+    if wanted is not None and (refusal := view.session_refusal({"agent": name, "subject": wanted})):
+        raise Refused(refusal)
+    return wanted
 
 
 def _slot(agent: Agent, at: datetime) -> datetime | None:

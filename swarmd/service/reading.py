@@ -26,18 +26,21 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "state_reads": ("ctx_list", "ctx_get", "ctx_history", "handoff_list", "handoff_show", "report_list"),
     "memory_reads": (
         "memory_list", "memory_show", "memory_history", "memory_diff", "memory_blame", "memory_conflicts",
+        "memory_subjects", "memory_shared",
     ),
 }  # fmt: skip
 READS: Mapping[str, str] = {name: module for module, names in _MODULES.items() for name in names}
 """Every read, and the module of this package that has it: a command loads only what it asks for."""
 
-OPERATORS_ONLY = frozenset({"status", "doctor", "verify", "attention", "session_trace"})
+OPERATORS_ONLY = frozenset({
+    "status", "doctor", "verify", "attention", "session_trace", "memory_subjects", "memory_shared",
+})  # fmt: skip
 
 
 OPERATORS_ACTS = frozenset(
     {
         "pause", "resume", "run", "session_cancel", "session_apply", "session_discard", "session_revert",
-        "attention_ack", "reload", "rename", "forget", "memory_restore", "memory_take",
+        "attention_ack", "reload", "rename", "forget", "memory_restore", "memory_take", "forget_subject",
     }
 )  # fmt: skip
 """The names of service.operating.ACTS, which is not imported here: a session that asks for one is refused."""

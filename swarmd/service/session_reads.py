@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from swarmd.core.owners import subject_owner
+from swarmd.errors import Refused
 from swarmd.service import rows
 from swarmd.service.sessions_named import named
 from swarmd.service.transcripts import read_log
@@ -25,7 +27,12 @@ def session_list(view: View, args: Args) -> JSON:
 
 def _documents(view: View, found: Sequence[queries.Row]) -> list[dict[str, JSON]]:
     changes = queries.changes(view.connection, [row["id"] for row in found])
-    return [rows.session_doc(row, changes[row["id"]]) for row in found]
+    return [
+        rows.session_doc(row, changes[row["id"]])
+        if view.session_refusal(row) is None
+        else rows.session_doc(rows.withheld(row), [])
+        for row in found
+    ]
 
 
 def session_show(view: View, args: Args) -> JSON:
@@ -33,10 +40,17 @@ def session_show(view: View, args: Args) -> JSON:
     row = named(view, args.get("session"))
     found = {**_documents(view, [row])[0], "usage": _usage(view, row)}
     if args.get("prompt_text"):
+        _must_see(view, row)
         from swarmd.service.past_prompts import prompt_text
 
         found["prompt_text"] = prompt_text(view, row)
     return found
+
+
+def _must_see(view: View, row: queries.Row) -> None:
+    """Raises Refused where the session's words are not for the caller."""
+    if refusal := view.session_refusal(row):
+        raise Refused(refusal)
 
 
 def _usage(view: View, row: queries.Row) -> list[dict[str, JSON]]:
@@ -51,6 +65,7 @@ def session_log(view: View, args: Args) -> JSON:
     """What a session printed, as far as it is kept, and the events of its transcript (see service.transcripts)."""
     # The row first: where it says that the session has ended, the files hold all that they ever will.
     row = named(view, args.get("session"))
+    _must_see(view, row)
     done = row["state"] == "ended"
     found = read_log(view.places.state / "sessions" / str(row["id"]), args, done=done)
     return {"session": row["id"], **found, "done": done, "outcome": row["outcome"], "reason": row["reason"]}
@@ -66,14 +81,14 @@ def session_trace(view: View, args: Args) -> JSON:
         "session": row["id"], "agent": row["agent"],
         "items": [
             {"act": change["act"], "target": change["target"],
-             "shown_to": [{"session": id, "agent": agent} for id, agent, base in later if _had(trace, agent, base)]}
+             "shown_to": [{"session": id, "agent": agent} for id, agent, base in later if had(trace, agent, base)]}
             for change, trace in marks
         ],
         "next": None,
     }  # fmt: skip
 
 
-def _had(trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
+def had(trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
     """Whether what a session was shown has this: the key's version, the handoff, the memory since that revision."""
     if "key" in trace:
         return trace["key"] in base["keys"]
@@ -81,7 +96,10 @@ def _had(trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
         return trace["handoff"] in base["handoffs"]
     if "memory" in trace:
         owner, path, rev = trace["memory"]
-        return bool(owner == agent and base["memory"].get(path, 0) >= rev)
+        subject = base.get("subject")
+        own = agent if subject is None else subject_owner(agent, subject)
+        files = base["memory"] if owner == own else base.get("others", {}).get(owner, {})
+        return bool(files.get(path, 0) >= rev)
     return trace.get("report") in base["reports"]
 
 

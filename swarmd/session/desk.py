@@ -11,17 +11,17 @@ from typing import Any
 
 from swarmd.core import acts, asking
 from swarmd.core.agent import Agent
-from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of
-from swarmd.core.digests import digest
+from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of, owners_of
 from swarmd.core.documents import written_doc
 from swarmd.core.judge import judge
 from swarmd.core.names import REASON_BYTES, text_problem
-from swarmd.core.staging import Effect, KeyWritten, MemoryWritten, Staged, Verdict
+from swarmd.core.staging import Effect, KeyWritten, Staged, Verdict
 from swarmd.core.wire import MemoryTree, Message, Reply
 from swarmd.core.world import Actor, World
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.session import drafts
 from swarmd.session.drafts import TakenUp
+from swarmd.session.elsewhere import Elsewhere, base_after
 from swarmd.session.journal import Bases, Journal, differences
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
@@ -46,7 +46,7 @@ class SessionDesk:
 
     def __init__(
         self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
-        bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, transcript: Transcript, saves: bool,
+        bases: Bases, seen: Mapping[tuple[str, str], int], made_from: Mapping[tuple[str, str], int], journal: Journal, transcript: Transcript, saves: bool,
         masking: Masking, past: Past | None = None,
     ) -> None:  # fmt: skip
         self._ports = ports
@@ -58,6 +58,8 @@ class SessionDesk:
         self._bases = dict(bases)
         self._seen = dict(seen)
         """The version of each key that the session has read in the store; its own staged writes have none there."""
+        self._owner = actor.owner or agent.name
+        self._elsewhere = Elsewhere(self._owner, made_from)
         self._written: set[tuple[str, str]] = set()
         self._journal = journal
         self._saves = saves
@@ -187,10 +189,13 @@ class SessionDesk:
             return self._draft(call, world)
         value = self._ports.read(self._actor, world, call, args)
         self._note_read(value)
+        self._elsewhere.note_read(call, args, value)
         return value
 
     def _world(self) -> Staged:
         world = Staged(self.rows(self._ports.reader))
+        for change in self.tally.changes:
+            world.wished(change)
         world.apply(self._effects)
         return world
 
@@ -198,12 +203,14 @@ class SessionDesk:
         self._acts += 1
         if self._acts > ACTS_PER_SESSION:
             raise Refused(f"a session may ask for {ACTS_PER_SESSION} acts, and this one has")
-        changes = asking.build(call, args, self._actor, world, reserve=self._ports.reserve, seen=self._seen)
+        changes = asking.build(call, args, self._actor, world, reserve=self._ports.reserve, seen=self._seen,
+                               made_from=self._elsewhere.made_from)  # fmt: skip
         judged = []
         for change in changes:
             verdict = judge(self._actor, change, world, asked=True)
             self._must_be_right(change, verdict)
             judged.append((change, verdict, written_doc(change, verdict, world, self._actor)))
+            world.wished(change)
             world.apply(verdict.effects)
         # Only now is anything staged: an act that means several changes is refused as one.
         for change, verdict, _ in judged:
@@ -232,6 +239,7 @@ class SessionDesk:
         self._effects.extend(verdict.effects)
         if isinstance(change, SetKey | UnsetKey):
             self._wrote(change.agent, change.key)
+        self._elsewhere.wrote(change, self.rows(self._ports.reader))
         if act_of(change) == "ctx_set" and getattr(change, "agent", None) == self._agent.name:
             self.tally.keys_changed.add(getattr(change, "key", ""))
 
@@ -269,7 +277,7 @@ class SessionDesk:
 
     def _newest_draft(self) -> int | None:
         if self._past is None:
-            return sessions.newest_draft(self._ports.reader, self._agent.name)
+            return sessions.newest_draft(self._ports.reader, self._agent.name, self._actor.subject)
         after = self._past.seen.aftermath
         return None if after is None else after.draft_session
 
@@ -280,6 +288,7 @@ class SessionDesk:
             verdict = judge(self._actor, change, world, asked=False)
             if verdict.decision == "done":
                 self._keep(change, verdict)
+                world.wished(change)
                 world.apply(verdict.effects)
                 staged.append(change)
             elif verdict.decision != "nothing":
@@ -301,7 +310,7 @@ class SessionDesk:
     # -- memory and checkpoints -----------------------------------------------------------------------------
 
     def _memory_changes(self, memory: MemoryTree) -> list[Change]:
-        return differences(self._agent.name, self._base, memory, self._bases)
+        return differences(self._owner, self._base, memory, self._bases)
 
     async def _checkpoint_in_turn(
         self, message: Message, memory: MemoryTree, problems: Sequence[str]
@@ -325,7 +334,8 @@ class SessionDesk:
         if not self._saves:
             return {"checkpoint": None, "changes": [line(change) for change in changes], "superseded": []}
         number = self.tally.checkpoints + 1
-        await self._ports.settle(self._agent.name)
+        for owner in (self._owner, *sorted(owners_of(changes) - {self._owner})):
+            await self._ports.settle(owner)
         # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
         changes, closed, committed = await self._commit(changes, number, memory)
@@ -356,7 +366,8 @@ class SessionDesk:
             if done.refusals:
                 raise Refused("nothing was saved: " + "; ".join(done.refusals))
             drafts.close(connection, taken)
-            committing.keep_texts(connection, {hash: memory.blobs[hash] for hash in memory.files.values()})
+            own = {hash: memory.blobs[hash] for hash in memory.files.values()}
+            committing.keep_texts(connection, own | self._elsewhere.texts(kept))
             sessions.checkpointed(connection, self._session, number)
             return kept, closed, done
 
@@ -373,23 +384,15 @@ class SessionDesk:
         tally.superseded += overtaken
         self._effects.clear()
         self._written.clear()
+        self._elsewhere.saved(changes, verdicts)
         for change, verdict in zip(changes, verdicts, strict=True):
             if verdict.decision == "superseded":
                 tally.superseded.append(note(change, verdict, self.masking.text))
-            if isinstance(change, WriteMemory):
-                self._bases[change.path] = _base_after(change, verdict)
+            if isinstance(change, WriteMemory) and change.agent == self._owner:
+                self._bases[change.path] = base_after(change, verdict)
             for effect in verdict.effects:
                 if isinstance(effect, KeyWritten):
                     self._seen[effect.key.agent, effect.key.key] = effect.key.version
-
-
-def _base_after(change: WriteMemory, verdict: Verdict) -> tuple[int, str | None]:
-    """What the working copy goes on from: the new revision, or its own text where the commit has merged it."""
-    text = None if change.data is None else digest(change.data)
-    for effect in verdict.effects:
-        if isinstance(effect, MemoryWritten) and not effect.merged:
-            return effect.document.rev, None
-    return -1, text
 
 
 def _sorry(error: Exception) -> Reply:

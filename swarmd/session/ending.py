@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from swarmd.core.agent import Agent
 from swarmd.core.calibration import measured_as
-from swarmd.core.changes import Change
+from swarmd.core.changes import Change, owners_of
 from swarmd.core.judge import fold
 from swarmd.core.staging import Folded, Verdict
 from swarmd.core.wire import Result
@@ -55,7 +55,8 @@ async def end(
     """
     changes = ending.changes
     if desk is not None:
-        await _settled(ports, order.agent)
+        for owner in (order.owner, *sorted(owners_of(changes) - {order.owner})):
+            await _settled(ports, owner)
 
     def work(connection: Connection) -> tuple[str, frozenset[str]]:
         if epoch is not None:
@@ -195,6 +196,6 @@ def _keep_notes(
     tally, masked = desk.tally, desk.masking.text
     notes = [("refused", n.act, n.target, n.reason) for n in tally.refusals]
     problems = result.memory_problems if result is not None else ()
-    notes += [("refused", "memory_write", f"{order.agent}:", masked(problem)) for problem in problems]
+    notes += [("refused", "memory_write", f"{order.owner}:", masked(problem)) for problem in problems]
     notes += [("superseded", n.act, n.target, n.reason) for n in (*tally.superseded, *overtaken)]
     committing.note(connection, order.id, notes)

@@ -21,6 +21,7 @@ from swarmd.core.agent import Agent, definition_hash
 from swarmd.core.changes import Change
 from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
+from swarmd.core.owners import subject_owner
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
@@ -42,6 +43,7 @@ from swarmd.store import sessions
 from swarmd.store.bases import shown
 from swarmd.store.connections import Connection, Row
 from swarmd.store.database import OutcomeUnknown
+from swarmd.store.folders_seen import revisions_of
 from swarmd.store.past import Past
 from swarmd.store.rows import DamagedText
 from swarmd.store.snapshots import snapshot
@@ -66,6 +68,13 @@ class Order:
     definition: Agent | None = None
     from_session: int | None = None
     """An earlier session of the agent, whose snapshot this one is given in place of one of now (see given_again)."""
+    subject: str | None = None
+    """What it is about; its memory is then the agent's folder about that subject (core.owners)."""
+
+    @property
+    def owner(self) -> str:
+        """Whose folder its own memory is."""
+        return self.agent if self.subject is None else subject_owner(self.agent, self.subject)
 
 
 def order_of(
@@ -74,7 +83,7 @@ def order_of(
     """The order that a queued row means."""
     return Order(id=row["id"], agent=row["agent"], trigger=row["trigger"], slot=maybe_instant(row["slot"]),
                  attempt=row["attempt"], note=row["note"], mode=row["mode"], cause_handoff=row["cause_handoff"],
-                 depth=row["depth"], definition=definition, from_session=from_session)  # fmt: skip
+                 depth=row["depth"], definition=definition, from_session=from_session, subject=row["subject"])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,14 +174,14 @@ def _fault(what: str, error: Exception) -> str:
 
 
 async def _start(ports: Ports, order: Order) -> Started:
-    await ports.settle(order.agent)
     agent = order.definition or tree_of(ports.reader).agent(order.agent)
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
+    await ports.settle_for(agent, order.owner)
     past, seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
     token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options, agent.folder)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
-                  cause_handoff=_cause(order, seen))  # fmt: skip
+                  cause_handoff=_cause(order, seen), subject=order.subject)  # fmt: skip
     facts = _facts(agent, prompt, seen, token, actor)
     if past is not None:
         facts["cause_handoff"] = None  # it is no work on a handoff: whoever sent that hears nothing of it
@@ -183,7 +192,7 @@ async def _start(ports: Ports, order: Order) -> Started:
     masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
     desk = SessionDesk(
         ports, agent=agent, actor=actor, session=order.id, epoch=epoch, base=memory,
-        bases={d.path: (d.rev, None) for d in seen.memory},
+        bases={d.path: (d.rev, None) for d in seen.memory}, made_from=_seen_elsewhere(seen),
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
         journal=Journal(folder), transcript=Transcript(folder, ports.clock.now, masking),
         saves=order.mode == "commit", masking=masking, past=past,
@@ -191,7 +200,7 @@ async def _start(ports: Ports, order: Order) -> Started:
     desk.tally.counted = prompt.counted
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
-        memory=memory, token=token, secrets=secrets,
+        memory=memory, token=token, secrets=secrets, subject=order.subject,
     )  # fmt: skip
     return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk,
                    request=request)  # fmt: skip
@@ -204,15 +213,26 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     if order.from_session is not None:
         past = past_for(reader, order.from_session, agent, ports.count, str(ports.sessions_dir.parent))
         return past, past.seen, assemble(past.seen, ports.count, standing=rules)
+
+    def now() -> Snapshot:
+        return snapshot(
+            reader, agent, _trigger(order), ports.clock.now(), session=order.id, subject=order.subject
+        )
+
     try:
-        seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+        seen = now()
     except DamagedText as damage:
-        if not ports.folders.heal(order.agent):
+        if not ports.folders.heal(damage.owner):
             raise
         facts = {"agent": order.agent, "session": order.id}
         log.warning("put back from the published file: %s", damage, extra=facts)
-        seen = snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id)
+        seen = now()
     return None, seen, assemble(seen, ports.count, standing=rules)
+
+
+def _seen_elsewhere(seen: Snapshot) -> dict[tuple[str, str], int]:
+    """The revisions of what it was shown of other folders: what it writes there is made from them."""
+    return {(folder.owner, path): rev for folder in seen.shared for path, rev in revisions_of(folder).items()}
 
 
 def session_folder(ports: Ports, id: int) -> Path:

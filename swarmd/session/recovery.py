@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarmd.core.changes import Change
+from swarmd.core.owners import subject_owner
 from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
@@ -90,7 +91,8 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[li
         )  # what a power cut has left of the memory copy is nothing that the session has written
     shown = json.loads(row["base"])["memory"] if row["base"] else {}
     known: journal.Bases = bases if bases is not None else {path: (rev, None) for path, rev in shown.items()}
-    base = _base_tree(SqlWorld(store.reader(), now), row["agent"], known)
+    owner = row["agent"] if row["subject"] is None else subject_owner(row["agent"], row["subject"])
+    base = _base_tree(SqlWorld(store.reader(), now), owner, known)
     copy = folder / "memory"
     if not copy.is_dir():
         return changes, []
@@ -103,7 +105,7 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[li
     passed = passed_by(host.environ)
     secrets = passed(agent.runner_options, agent.folder) if agent is not None else ()
     masked = Masking(secrets).tree(memory, base)
-    return changes, journal.differences(row["agent"], base, masked, known)
+    return changes, journal.differences(owner, base, masked, known)
 
 
 def _base_tree(world: SqlWorld, agent: str, bases: journal.Bases) -> MemoryTree:

@@ -20,6 +20,7 @@ def request_of(
     memory: MemoryTree = MemoryTree(),  # noqa: B008 - frozen
     token: str = "",
     secrets: tuple[str, ...] = (),
+    subject: str | None = None,
 ) -> Request:
     """The request of one session; with nothing but the agent, that of a session which will never be (for `doctor` and
     `--dry-run`).
@@ -31,5 +32,5 @@ def request_of(
         options=agent.runner_options, folder=agent.folder, timezone=agent.when.timezone,
         sandbox={"level": box.level, "write": list(box.write), "home": box.home, "network": box.network},
         timeout_seconds=agent.limits.timeout_seconds, token_limit=agent.limits.tokens_per_session, token=token,
-        secrets=secrets,
+        secrets=secrets, subject=subject,
     )  # fmt: skip

@@ -218,12 +218,19 @@ def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) ->
     return None if row is None else dict(row)
 
 
-def conflicts(connection: sqlite3.Connection, agent: str | None = None) -> list[Row]:
-    """Open conflicts, oldest first."""
+def conflicts(
+    connection: sqlite3.Connection, agent: str | None = None, *, of: tuple[str, str | None] | None = None
+) -> list[Row]:
+    """Open conflicts, oldest first; `of`: only of lines that sessions of this agent about this subject wrote."""
     where, values = ["resolved IS NULL"], list[Any]()
     if agent is not None:
         where.append("agent = ?")
         values.append(agent)
+    if of is not None:
+        where.append(
+            "EXISTS (SELECT 1 FROM sessions s WHERE s.id = session AND s.agent = ? AND s.subject IS ?)"
+        )
+        values.extend(of)
     return _select(connection, "SELECT * FROM conflicts INDEXED BY conflicts_open", where, values, "id", 1000)
 
 
@@ -310,13 +317,13 @@ def operator_acts(connection: sqlite3.Connection, window: Window, target: str | 
     where.append("session IS NULL")
     if target is not None:
         # GLOB: in LIKE a name's `_` would stand for any character.
-        where.append("(target = ? OR target GLOB ? OR target GLOB ? OR by GLOB ?)")
-        values.extend((target, f"{target}/*", f"{target}:*", f"operator:* as {target}"))
+        where.append("(target = ? OR target GLOB ? OR target GLOB ? OR target GLOB ? OR by GLOB ?)")
+        values.extend((target, f"{target}/*", f"{target}:*", f"{target}@*", f"operator:* as {target}"))
     return _select(connection, "SELECT * FROM audit", where, values, "seq DESC", window.n)
 
 
 def shown_to(connection: sqlite3.Connection, after: int, n: int = 5000) -> list[tuple[int, str, Row]]:
-    """Later sessions and what each was shown at its start (see store.snapshots.shown): id, agent, base."""
+    """Later sessions and what each was shown at its start (see store.bases.shown): id, agent, base."""
     rows = connection.execute(
         "SELECT id, agent, base FROM sessions WHERE id > ? AND base IS NOT NULL ORDER BY id LIMIT ?",
         (after, n),

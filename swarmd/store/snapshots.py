@@ -12,8 +12,9 @@ from swarmd.core.calibration import measured_as
 from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
-from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
-from swarmd.store import meta, sessions, usage
+from swarmd.core.owners import subject_owner
+from swarmd.core.snapshot import Aftermath, Below, ReportSeen, Snapshot, Trigger
+from swarmd.store import folders_seen, meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
 from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED
@@ -32,29 +33,34 @@ def snapshot(
     now: datetime,
     *,
     session: int | None = None,
+    subject: str | None = None,
 ) -> Snapshot:
     """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
-    a last session.
+    a last session. `subject`: what it is about; what sessions about others have left behind is not told to it.
     """
+    own = agent.name if subject is None else subject_owner(agent.name, subject)
     with reading(connection):
         world = SqlWorld(connection, now)
-        last = _last(connection, agent.name, session)
+        last = _last(connection, agent.name, session, subject)
         open_handoffs, more = _work(connection, agent.name, now)
         children = world.tree.children(agent.name)
         hashes = _definitions(connection, children)
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
             agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
-            memory=tuple(world.documents(agent.name)), keys=tuple(world.keys(agent.name)),
+            memory=tuple(world.documents(own)), keys=tuple(world.keys(agent.name)),
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
             aftermath=None if last is None else
-            aftermath_of(connection, last, sessions.newest_draft(connection, agent.name)),
-            conflicts=tuple(_conflicts(connection, agent.name)),
+            aftermath_of(connection, last, sessions.newest_draft(connection, agent.name, subject)),
+            conflicts=tuple(folders_seen.conflicts_now(connection, agent, own, subject)),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(connection, agent.name), token_ratio=corrected.ratio, token_overhead=corrected.overhead,
+            subject=subject, shared=folders_seen.shared_now(world, agent, connection),
+            readable=folders_seen.readable_now(world, agent, connection),
+            general=None if subject is None else folders_seen.folder_now(world, agent.name, connection),
         )  # fmt: skip
 
 
@@ -64,11 +70,24 @@ def fence(connection: sqlite3.Connection, agent: str) -> str:
     return hmac.new(secret.encode(), agent.encode(), "sha256").hexdigest()
 
 
-def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
+def _last(
+    connection: sqlite3.Connection, agent: str, session: int | None, subject: str | None
+) -> sqlite3.Row | None:
+    """The last session about the same subject (None: about none)."""
     found: sqlite3.Row | None = connection.execute(
-        "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started IS NOT NULL "
-        "AND id IS NOT ? ORDER BY id DESC LIMIT 1",
-        (agent, session),
+        "SELECT * FROM sessions INDEXED BY sessions_subject WHERE agent = ? AND subject IS ? AND state = 'ended' "
+        "AND mode = 'commit' AND started IS NOT NULL AND id IS NOT ? ORDER BY id DESC LIMIT 1",
+        (agent, subject, session),
+    ).fetchone()
+    return found
+
+
+def _last_of_all(connection: sqlite3.Connection, agent: str) -> sqlite3.Row | None:
+    """The last session, whatever it was about: of it an agent above is told the outcome and the time."""
+    found: sqlite3.Row | None = connection.execute(
+        "SELECT id, outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started "
+        "IS NOT NULL ORDER BY id DESC LIMIT 1",
+        (agent,),
     ).fetchone()
     return found
 
@@ -85,7 +104,7 @@ def _definitions(connection: sqlite3.Connection, names: Sequence[str]) -> dict[s
 
 
 def _below(connection: sqlite3.Connection, world: SqlWorld, name: str, definition: str) -> Below:
-    last = _last(connection, name, None)
+    last = _last_of_all(connection, name)
     count = connection.execute(
         f"SELECT count(*) FROM handoffs INDEXED BY handoffs_work WHERE receiver = ? AND {UNSETTLED}",
         (name,),
@@ -179,14 +198,3 @@ def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: 
         draft_session=open_draft,
         refusals=told("refused"), superseded=told("superseded"),
     )  # fmt: skip
-
-
-def _conflicts(connection: sqlite3.Connection, agent: str) -> list[ConflictSeen]:
-    rows = connection.execute(
-        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL ORDER BY id LIMIT 50",
-        (agent,),
-    )
-    return [
-        ConflictSeen(id=r["id"], path=r["path"], line=r["line"], ours=r["ours"], theirs=r["theirs"])
-        for r in rows
-    ]
