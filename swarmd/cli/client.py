@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 READS = frozenset({
     "agent_history", "agent_list", "agent_show", "agent_tree", "attention", "ctx_get", "ctx_history", "ctx_list",
     "doctor", "handoff_list", "handoff_show", "log", "memory_blame", "memory_conflicts", "memory_diff",
-    "memory_history", "memory_list", "memory_shared", "memory_show", "memory_subjects", "next", "prompt", "report_list", "session_list", "session_log",
-    "session_show", "session_trace", "status", "usage", "verify", "why",
+    "memory_history", "memory_list", "memory_shared", "memory_show", "memory_subjects", "next", "prompt",
+    "report_list", "session_list", "session_log", "session_show", "session_trace", "status", "usage", "verify", "why",
 })  # fmt: skip
 """The calls that change nothing; every other call is an act."""
 
 _OPERATORS_ONLY = frozenset({
-    "attention_ack", "forget", "forget_subject", "memory_restore", "memory_take", "pause", "reload", "rename", "resume", "run",
-    "session_apply", "session_cancel", "session_discard", "session_revert",
+    "attention_ack", "forget", "forget_subject", "memory_restore", "memory_take", "pause", "reload", "rename",
+    "resume", "run", "session_apply", "session_cancel", "session_discard", "session_revert",
 })  # fmt: skip
 """Calls that no desk knows. The desk would refuse them too; here the sentence can name the command."""
 

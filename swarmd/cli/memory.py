@@ -251,7 +251,7 @@ def shared(invocation: Invocation) -> None:
 @click.argument("subject", type=SUBJECT)
 @pass_invocation
 def forget_subject(invocation: Invocation, agent: str, subject: str) -> None:
-    """Remove for good all that is kept about a subject: its notes with their history, and what sessions about it said."""
+    """Remove for good all that is kept about a subject: its notes and their history, and what its sessions said."""
     document = invocation.call("forget_subject", agent=agent, subject=subject)
     invocation.show(document, lambda _: output.line(f"{agent} has forgotten {subject}"))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from swarmd.core import instants
+from swarmd.core import authority, instants
 from swarmd.core.acts import ACTS, Arg
 from swarmd.core.changes import (
     AppendMemory,
@@ -154,9 +154,12 @@ def _memory(
     head = world.document(agent, values["file"])
     base, base_hash = made_from.get((agent, values["file"]), (head.rev if head is not None else 0, None))
     if name == "memory_delete":
-        if head is None or head.data is None:
+        deleted = WriteMemory(agent=agent, path=values["file"], data=None, base=base, base_hash=base_hash)
+        # Whoever may not write there is refused, and does not learn by it whether there is such a file.
+        is_gone = head is None or head.data is None
+        if is_gone and authority.refusal(actor, deleted, world) is None:
             raise NotFound(f"{agent} has no memory file {values['file'][:100]!r}")
-        return WriteMemory(agent=agent, path=values["file"], data=None, base=base, base_hash=base_hash)
+        return deleted
     try:
         data = values["text"].encode("utf-8")
     except UnicodeEncodeError:

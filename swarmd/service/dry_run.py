@@ -33,8 +33,8 @@ def dry_run(view: View, name: str, args: Args) -> JSON:
     )
     return {
         **dict.fromkeys(unknown), "agent": name, "attempt": 1, "trigger": "manual", "state": "ended",
-        "outcome": "dry_run",
-        "reason": "nothing was started", "subject": subject_of(args), "by": view.actor.by, "changes": [], "refusals": [], "superseded": [],
+        "outcome": "dry_run", "reason": "nothing was started", "subject": subject_of(args), "by": view.actor.by,
+        "changes": [], "refusals": [], "superseded": [],
         "command_line": line, "prompt_tokens": prompt.tokens, "definition": definition_hash(agent),
         "would": f"start {line[0]} with a prompt of {prompt.tokens} tokens, for at most {limits.timeout_seconds:g} s",
     }  # fmt: skip

@@ -122,7 +122,7 @@ def memory_conflicts(view: View, args: Args) -> JSON:
     """Lines of an agent's that met other edits and stand aside."""
     agent = view.memory_of(args)
     names = ("id", "agent", "path", "line", "ours", "theirs", "session", "by", "at")
-    # Of a folder that others write too, a session is told of its own agent's lines: those of others are not in the file.
+    # Of a folder that others write too, a session is told of its own lines: those of others are not in the file.
     own = view.actor.agent
     of = (own, view.actor.subject) if own is not None and shared_name(agent) is not None else None
     rows = queries.conflicts(view.connection, agent, of=of)

@@ -117,7 +117,9 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
 
 
 def _earlier(view: View, agent: str, mode: str, args: Args) -> queries.Row | None:
-    """The row of the session whose snapshot is to be given again. Raises before anything is queued where it is not kept."""
+    """The row of the session whose snapshot is to be given again. Raises where it is not kept, before anything is
+    queued.
+    """
     if args.get("from_session") is None:
         return None
     if mode != "no_commit" or args.get("text") is not None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from swarmd.core import owners
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.names import unknown_agent, unknown_folder
-from swarmd.core import owners
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.store.queries import Window, is_known
 

@@ -45,9 +45,9 @@ class SessionDesk:
     """
 
     def __init__(
-        self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
-        bases: Bases, seen: Mapping[tuple[str, str], int], made_from: Mapping[tuple[str, str], int], journal: Journal, transcript: Transcript, saves: bool,
-        masking: Masking, past: Past | None = None,
+        self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree, bases: Bases,
+        seen: Mapping[tuple[str, str], int], made_from: Mapping[tuple[str, str], int], journal: Journal,
+        transcript: Transcript, saves: bool, masking: Masking, past: Past | None = None,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._agent = agent
@@ -334,16 +334,14 @@ class SessionDesk:
         if not self._saves:
             return {"checkpoint": None, "changes": [line(change) for change in changes], "superseded": []}
         number = self.tally.checkpoints + 1
-        for owner in (self._owner, *sorted(owners_of(changes) - {self._owner})):
-            await self._ports.settle(owner)
+        await self._ports.settle(self._owner, *owners_of(changes))
         # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
         changes, closed, committed = await self._commit(changes, number, memory)
         overtaken = [overtaken_draft(change, draft) for draft, change in closed]
         self._saved(number, changes, committed.folded.verdicts, overtaken)
         self._base = memory
-        for agent in committed.memory_of:
-            await self._ports.settle(agent)
+        await self._ports.settle(*committed.memory_of)
         lines = zip(changes, committed.folded.verdicts, strict=True)
         return {
             "checkpoint": number,

@@ -83,7 +83,8 @@ def order_of(
     """The order that a queued row means."""
     return Order(id=row["id"], agent=row["agent"], trigger=row["trigger"], slot=maybe_instant(row["slot"]),
                  attempt=row["attempt"], note=row["note"], mode=row["mode"], cause_handoff=row["cause_handoff"],
-                 depth=row["depth"], definition=definition, from_session=from_session, subject=row["subject"])  # fmt: skip
+                 depth=row["depth"], definition=definition, from_session=from_session,
+                 subject=row["subject"])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

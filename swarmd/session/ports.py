@@ -57,11 +57,12 @@ class Ports:
     own_reader: Callable[[], Connection] | None = None
     """The reading connection of the thread that asks; None: `reader` serves all."""
 
-    async def settle(self, owner: str) -> None:
-        """Take over hand edits of the memory files of this owner (core.owners) and publish what waits; not on the
+    async def settle(self, *owners: str) -> None:
+        """Take over hand edits of the memory files of these owners (core.owners) and publish what waits; not on the
         loop's thread.
         """
-        await asyncio.to_thread(self.folders.settle, owner)
+        for owner in sorted(set(owners)):
+            await asyncio.to_thread(self.folders.settle, owner)
 
     async def settle_for(self, agent: Agent, owner: str) -> None:
         """Settle all that a session is shown: its own folder; and, where something has stirred in them, the shared

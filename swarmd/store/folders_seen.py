@@ -89,7 +89,7 @@ def conflict_of(row: sqlite3.Row, own: str) -> ConflictSeen:
                         owner=owner)  # fmt: skip
 
 
-# -- the same again, out of history -------------------------------------------------------------------------------------
+# -- the same again, out of history -----------------------------------------------------------------------------------
 
 
 def revisions_of(folder: FolderSeen) -> dict[str, int]:

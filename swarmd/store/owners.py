@@ -1,4 +1,4 @@
-"""Whose folders there are, out of the rows: which owners are known, an agent's subjects, what is to be forgotten of one.
+"""Whose folders there are, out of the rows: which owners are known, an agent's subjects, what is forgotten of one.
 
 Like store.queries these are reads for people; sessions are judged by core.authority before they come here.
 """

@@ -91,15 +91,6 @@ def live(connection: sqlite3.Connection) -> list[Row]:
     return [dict(row) for row in rows]
 
 
-def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
-    """The agent's newest session that has ended and was to be committed."""
-    row = connection.execute(
-        "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC LIMIT 1",
-        (agent,),
-    ).fetchone()
-    return None if row is None else dict(row)
-
-
 def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
     """The newest ended session of every agent that has one, in one read."""
     rows = connection.execute(

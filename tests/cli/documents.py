@@ -29,7 +29,7 @@ SESSION = {
     "id": 7, "agent": "studio", "attempt": 1, "trigger": "cron", "slot": AT, "state": "ended", "outcome": "committed",
     "reason": None, "queued": AT, "started": AT, "ended": AT, "by": "system", "exit": 0, "draft": None,
     "changes": [CHANGE], "refusals": [], "superseded": [], "tokens_in": None, "tokens_out": None, "cache_read": None,
-    "usd": None, "cache_write": None,
+    "usd": None, "cache_write": None, "subject": None,
 }  # fmt: skip
 SHOWN = {
     **SESSION,
@@ -95,6 +95,8 @@ SAMPLES: dict[str, Document] = {
     "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),
     "memory_diff": {"agent": "studio", "file": "MEMORY.md", "rev": 1, "other": 2, "diff": "-a\n+b"},
     "memory_blame": {"agent": "studio", "file": "MEMORY.md", "lines": [{"line": 1, "text": NASTY, "rev": 2, "by": "studio#7", "at": AT}]},
+    "memory_subjects": listing({"agent": "studio", "subject": "alice", "owner": "studio@alice", "files": 2, "bytes": 90, "sessions": 3, "last_session": None}),
+    "memory_shared": listing({"name": "team", "owner": "@team", "files": 1, "bytes": 9, "agents": ["art", "studio"], "writers": ["studio"], "approval": []}),
     "memory_conflicts": listing({"id": 1, "agent": "studio", "path": "MEMORY.md", "line": 3, "ours": NASTY, "theirs": "b", "at": AT}),
     "session_list": listing(SESSION),
     "session_show": SHOWN,

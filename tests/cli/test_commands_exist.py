@@ -23,6 +23,7 @@ handoff send | handoff list | handoff show | handoff ack | handoff complete | ha
 handoff answer | handoff cancel | handoff change | handoff requeue
 report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
+memory delete | memory shared | memory subjects | memory forget-subject
 memory blame | memory conflicts | memory ctx set | memory ctx get | memory handoff send
 session list | session show | session log | session cancel | session apply | session discard | session revert
 session trace | session export
@@ -108,6 +109,7 @@ READING = {
     "memory_list": ["memory", "list", "studio"], "memory_show": ["memory", "show", "studio"],
     "memory_history": ["memory", "history", "studio"], "memory_diff": ["memory", "diff", "studio", "1"],
     "memory_blame": ["memory", "blame", "studio"], "memory_conflicts": ["memory", "conflicts", "studio"],
+    "memory_subjects": ["memory", "subjects", "studio"], "memory_shared": ["memory", "shared"],
     "session_list": ["session", "list"], "session_show": ["session", "show", "7"],
     "session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
     "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],

@@ -19,6 +19,7 @@ ARGS = {
     "ctx_history": {"agent": "studio", "key": "k"}, "handoff_show": {"id": 1}, "memory_list": {"agent": "studio"},
     "memory_show": {"agent": "studio"}, "memory_history": {"agent": "studio"}, "memory_diff": {"agent": "studio", "rev": 1},
     "memory_blame": {"agent": "studio"}, "memory_conflicts": {"agent": "studio"},
+    "memory_subjects": {"agent": "studio"},
 }  # fmt: skip
 PROMISED = {
     "agent_list": "name parent enabled paused problem schedule timezone next running last_session last_outcome open_handoffs",
