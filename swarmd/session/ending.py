@@ -119,8 +119,10 @@ def _ended(
     if pair is not None and agent is not None and order.mode == "commit":
         usage.learn(connection, order.agent, measured_as(agent), order.id, pair)
     if outcome not in ("committed", "no_change"):
+        # The audit never forgets, and what was said about a subject may have to be forgotten: the row has the reason.
+        why = {"reason": reason[:REASON_CHARS]} if order.subject is None else {}
         audit.write(connection, at=now, by=f"{order.agent}#{order.id}", act="session_end", target=order.agent,
-                    detail={"outcome": outcome, "reason": reason[:REASON_CHARS]}, session=order.id)  # fmt: skip
+                    detail={"outcome": outcome, **why}, session=order.id)  # fmt: skip
     return outcome, memory_of
 
 

@@ -104,7 +104,8 @@ def forget_subject(connection: sqlite3.Connection, agent: str, subject: str) -> 
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (owner,))
     for row in sessions_about(connection, agent, subject):
         id = row["id"]
-        connection.execute("DELETE FROM drafts WHERE session = ?", (id,))
+        for table in ("drafts", "approvals"):
+            connection.execute(f"DELETE FROM {table} WHERE session = ?", (id,))
         connection.execute(
             "DELETE FROM changes WHERE session = ? AND substr(target, 1, ?) = ?",
             (id, len(owner) + 1, f"{owner}:"),

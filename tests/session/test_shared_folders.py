@@ -97,8 +97,6 @@ async def test_two_sessions_at_once_and_a_person_lose_no_line_of_one_shared_file
         return swarm.session(id)
 
     first = asyncio.ensure_future(play("art", art))
-    while not swarm.runner.requests:
-        await asyncio.sleep(0)
     await asyncio.wait_for(met.wait(), 30)
     assert (await play("game", game))["outcome"] == "committed"
     file = swarm.file("@team")
@@ -134,7 +132,11 @@ async def test_lines_that_collide_are_told_to_the_agent_that_wrote_them_and_to_n
     session = await swarm.run("game", collides)
     assert swarm.text("@team") == "operator's\n"
     (conflict,) = swarm.call("memory_conflicts", agent="@team")["items"]
-    assert (conflict["session"], conflict["ours"], conflict["agent"]) == (session["id"], "game's own\n", "@team")
+    assert (conflict["session"], conflict["ours"], conflict["agent"]) == (
+        session["id"],
+        "game's own\n",
+        "@team",
+    )
     assert "conflict:@team" in swarm.attention()
 
     async def of_its_own(part):
@@ -265,7 +267,9 @@ async def test_what_others_let_it_read_is_told_and_read(swarm):
         assert "= # What the game knows" in part.request.user
         assert "nobody" not in part.request.user
         assert (await part.act("memory_show", agent="game"))["text"] == "# What the game knows\n"
-        assert "only its own memory" in await part.refused("memory_append", agent="game", file="MEMORY.md", text="x")
+        assert "only its own memory" in await part.refused(
+            "memory_append", agent="game", file="MEMORY.md", text="x"
+        )
 
     assert (await swarm.run("garage", script))["outcome"] == "no_change"
 

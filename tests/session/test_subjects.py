@@ -35,7 +35,11 @@ def swarm(swarm):
 
 
 def about(swarm, subject, script=None, agent="game", **facts):
-    return swarm.run(agent, script, subject=subject, **facts) if script else swarm.run(agent, subject=subject, **facts)
+    return (
+        swarm.run(agent, script, subject=subject, **facts)
+        if script
+        else swarm.run(agent, subject=subject, **facts)
+    )
 
 
 def last(swarm):
@@ -107,7 +111,9 @@ async def test_drafts_refusals_and_reasons_are_told_to_sessions_about_the_same_s
 
     async def others(part):
         assert SECRET not in part.request.user
-        assert "draft" not in part.request.user.partition("section last_session")[2].partition("end section")[0]
+        assert (
+            "draft" not in part.request.user.partition("section last_session")[2].partition("end section")[0]
+        )
         assert "no open draft" in await part.refused("draft_apply")
 
     for subject in (None, "bob"):

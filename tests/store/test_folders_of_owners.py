@@ -64,7 +64,9 @@ def test_folders_with_names_alike_are_told_apart(place):
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_one_that_was_being_published_when_the_daemon_died_is_finished_at_the_next_start(tmp_path, owner, after):
+def test_one_that_was_being_published_when_the_daemon_died_is_finished_at_the_next_start(
+    tmp_path, owner, after
+):
     first = Place(tmp_path)
     first.save({"MEMORY.md": "a\n"}, agent=owner)
     dying = first.again(disk=DyingDisk(after=after))
