@@ -98,13 +98,16 @@ def _problems(invocation: Invocation, files: list[Path]) -> tuple[list[Problem],
     folder = judge.folder()
     standing = reconcile({}, folder, now=0.0)
     if not files:
-        found = [*standing.problems, *warnings(folder, defaults, environ, now, kinds)]
+        found = [*standing.problems, *warnings(folder, defaults, environ, now, kinds, judge.guard)]
         if folder.folder.kind != "present":
             found.append(Problem(file=str(places.agents), text=folder.folder.reason))
         return found, len(folder.files)
     given = judge.given(files)
     in_force = {name: InForce(agent=agent) for name, agent in standing.agents.items()}
-    found = [*reconcile(in_force, given, now=0.0).problems, *warnings(given, defaults, environ, now, kinds)]
+    found = [
+        *reconcile(in_force, given, now=0.0).problems,
+        *warnings(given, defaults, environ, now, kinds, judge.guard),
+    ]
     return found, len(files)
 
 

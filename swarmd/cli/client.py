@@ -15,16 +15,21 @@ if TYPE_CHECKING:
 READS = frozenset({
     "agent_history", "agent_list", "agent_show", "agent_tree", "attention", "ctx_get", "ctx_history", "ctx_list",
     "doctor", "handoff_list", "handoff_show", "log", "memory_blame", "memory_conflicts", "memory_diff",
-    "memory_history", "memory_list", "memory_shared", "memory_show", "memory_subjects", "next", "prompt",
-    "report_list", "session_list", "session_log", "session_show", "session_trace", "status", "usage", "verify", "why",
+    "memory_export", "memory_history", "memory_list", "memory_search", "memory_shared", "memory_show",
+    "memory_subjects", "next", "prompt", "report_list", "session_list", "session_log", "session_search",
+    "session_show", "session_trace", "skill_list", "skill_show", "status", "usage", "verify", "why",
 })  # fmt: skip
 """The calls that change nothing; every other call is an act."""
 
 _OPERATORS_ONLY = frozenset({
-    "attention_ack", "forget", "forget_subject", "memory_restore", "memory_take", "pause", "reload", "rename",
+    "attention_ack", "forget", "forget_subject", "memory_compact", "memory_import", "memory_restore", "memory_take",
+    "pause", "reload", "rename",
     "resume", "run", "session_apply", "session_cancel", "session_discard", "session_revert",
 })  # fmt: skip
 """Calls that no desk knows. The desk would refuse them too; here the sentence can name the command."""
+
+_RUNS = frozenset({"memory_compact", "run"})
+"""Calls that wait for a session's end: somebody has to run it."""
 
 
 @dataclass(slots=True)
@@ -122,8 +127,8 @@ class Doors(Protocol):
         """Acts under the store's lock, while no daemon has it; a context manager."""
         ...
 
-    def run_local(self, where: Places, args: Mapping[str, Any], as_agent: str | None) -> Any:
-        """Runs an agent while no daemon has the lock: a daemon without schedules for that long."""
+    def run_local(self, where: Places, name: str, args: Mapping[str, Any], as_agent: str | None) -> Any:
+        """Does what runs a session while no daemon has the lock: a daemon without schedules for that long."""
         ...
 
 
@@ -162,8 +167,8 @@ class OperatorClient:
             try:
                 return doors.socket_client(where).call(name, args, as_agent=as_agent)
             except ConnectionError:  # no daemon: the lock is free, or open_local says who has it
-                if name == "run" and args.get("mode") != "dry_run":
-                    return doors.run_local(where, args, as_agent)
+                if name in _RUNS and args.get("mode") != "dry_run":
+                    return doors.run_local(where, name, args, as_agent)
                 with doors.open_local(where, as_agent) as local:
                     return local.call(name, args)
         except PermissionError as denied:
@@ -191,11 +196,11 @@ class StoreDoors:
 
         return operator.open_local(where, as_agent)
 
-    def run_local(self, where: Places, args: Mapping[str, Any], as_agent: str | None) -> Any:
+    def run_local(self, where: Places, name: str, args: Mapping[str, Any], as_agent: str | None) -> Any:
         """As Doors."""
         from swarmd.daemon import main
 
-        return main.run_local(where, args, as_agent)
+        return main.run_local(where, args, as_agent, name=name)
 
 
 def _shut(what: str, where: Places, denied: PermissionError) -> StoreUnusable:

@@ -19,7 +19,7 @@ SHOWN_FIRES = 5
 MOMENTS = Number("count", 10_000)
 
 _WHY = output.columns_of("slot ~last ~count decision ~session reason")
-_FIRES = output.columns_of("start=local agent")
+_FIRES = output.columns_of("start=local agent ~reason")
 _ATTENTION = output.columns_of("id kind agent since text next_step")
 
 

@@ -46,6 +46,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "handoff": ("handoffs", "handoff", "Work handed down the tree."),
         "report": ("reports", "report", "Notes up to the parent."),
         "memory": ("memory", "memory", "An agent's folder of notes."),
+        "skill": ("skills", "skill", "Skills: list, show."),
     },
     "Inside a session": {
         "checkpoint": ("session_acts", "checkpoint", "Save what is staged; the session goes on."),

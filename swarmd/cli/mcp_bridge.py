@@ -101,7 +101,7 @@ class _Asking:
 class _Doors(StoreDoors):
     """Without a daemon nothing is run from here: a session would end with the assistant."""
 
-    def run_local(self, where: Places, args: Mapping[str, Any], as_agent: str | None) -> Any:
+    def run_local(self, where: Places, name: str, args: Mapping[str, Any], as_agent: str | None) -> Any:
         """As Doors."""
         raise Failed("no daemon runs, which a run from here needs: start it with `swarmd serve`")
 

@@ -12,6 +12,7 @@ from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.editing import edit_copy
 from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.memory_moving import export_memory, import_memory
 from swarmd.cli.old_spelling import ctx as old_ctx
 from swarmd.cli.old_spelling import handoff as old_handoff
 from swarmd.cli.params import (
@@ -19,14 +20,18 @@ from swarmd.cli.params import (
     OWNER,
     SUBJECT,
     Number,
+    agent_option,
     list_options,
     narrowed,
     owner_option,
+    read_file,
     read_text,
     split_agent,
     usage,
 )
+from swarmd.cli.searching import memory_search
 from swarmd.core.acts import ACTS
+from swarmd.core.sessions import exit_status
 from swarmd.errors import BadInput, NotFound
 
 FIRST_FILE = "MEMORY.md"
@@ -64,8 +69,11 @@ def memory() -> None:
     """
 
 
+memory.add_command(memory_search)
 memory.add_command(old_ctx)
 memory.add_command(old_handoff)
+memory.add_command(import_memory)
+memory.add_command(export_memory)
 
 
 @memory.command("list")
@@ -158,9 +166,7 @@ def delete_file(invocation: Invocation, words: tuple[str, ...], agent: str | Non
 def file_history(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
     """The revisions of a file, or of all of them: who made them and when."""
     agent, files = _split(invocation, agent, words, ["FILE"], optional=1)
-    document = narrowed(
-        invocation.call("memory_history", agent=agent, file=files[0] if files else None), "at", bounds
-    )
+    document = invocation.call("memory_history", agent=agent, file=files[0] if files else None, **bounds)
     invocation.show(document, lambda found: output.listing(found, _HISTORY, "there are no revisions"))
 
 
@@ -198,6 +204,37 @@ def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
     agent, file = _agent_and_file(invocation, agent, words)
     document = invocation.call("memory_blame", agent=agent, file=file)
     invocation.show(document, lambda found: output.table(found["lines"], _BLAME))
+
+
+@memory.command("compact")
+@click.argument("words", nargs=-1, metavar="AGENT")
+@click.option(
+    "--summary-file", metavar="F", help="Take this summary (`-`: standard input); no model is asked."
+)
+@agent_option
+@pass_invocation
+def compact_memory(
+    invocation: Invocation, words: tuple[str, ...], summary_file: str | None, agent: str | None
+) -> int:
+    """Put a summary in the place of MEMORY.md; its whole text goes to the archive.
+
+    Exit status 0 where that was done or nothing had to be, 1 where nothing is changed though it had to be.
+    """
+    agent, _ = split_agent(invocation, agent, words, [])
+    summary = None
+    if summary_file is not None:
+        summary = read_text("-", "a summary") if summary_file == "-" else read_file(summary_file)
+    elif output.on_terminal():
+        output.note(f"it may take a while; `swarmd session log {agent} -f` follows it")
+    document = invocation.call("memory_compact", agent=agent, summary=summary)
+    invocation.show(document, _compacted)
+    return exit_status(document.get("outcome"))
+
+
+def _compacted(document: Mapping[str, Any]) -> None:
+    outcome = output.shown("", document.get("outcome"))
+    reason = output.shown("", document.get("reason")) if document.get("reason") else "nothing had to be done"
+    output.line(f"session {document.get('session')} of {document.get('agent')}: {outcome}: {reason}")
 
 
 @memory.command("conflicts")

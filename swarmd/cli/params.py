@@ -15,12 +15,14 @@ from swarmd.core.durations import DurationError, parse_duration
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.names import agent_name_problem
 from swarmd.core.owners import owner_problem, subject_problem
-from swarmd.errors import BadInput
+from swarmd.errors import BadInput, NotFound
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 INPUT_BYTES = 16 * 1024 * 1024
 """More than this is taken from no standard input: it is the most that a whole memory folder may hold."""
+FILE_BYTES = 1024 * 1024
+"""And no more from a file that is named."""
 
 _SPAN = re.compile(r"([0-9]{1,9}) ?(second|sec|minute|min|hour|day|week)s?")
 _UNITS = {"second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -49,6 +51,23 @@ def read_standard_input() -> str:
         raise BadInput(
             f"standard input is not UTF-8: byte {error.start + 1} is {data[error.start]:#04x}"
         ) from None
+
+
+def read_file(name: str) -> str:
+    """A file's text, for those who may not be able to read it themselves. Raises NotFound, BadInput."""
+    try:
+        with open(name, "rb") as opened:
+            data = opened.read(FILE_BYTES + 1)
+        text = data.decode("utf-8")
+    except FileNotFoundError:
+        raise NotFound(f"{name}: there is no such file") from None
+    except OSError as error:
+        raise BadInput(f"{name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name}: is not UTF-8 (byte {error.start + 1})") from None
+    if len(data) > FILE_BYTES:
+        raise BadInput(f"{name}: is larger than {FILE_BYTES} bytes")
+    return text
 
 
 class Text(click.ParamType[str]):

@@ -11,16 +11,15 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import AGENT, SESSION, SINCE, SUBJECT, Text, usage
+from swarmd.cli.params import AGENT, SESSION, SINCE, SUBJECT, Text, read_file, usage
 from swarmd.cli.sessions import print_session, result_of
 from swarmd.core.sessions import exit_status
-from swarmd.errors import BadInput, NotFound
 
-FILE_BYTES = 1024 * 1024
 TRIGGERS = (
     "cron",
     "every",
     "at",
+    "adaptive",
     "handoff",
     "reply",
     "report",
@@ -135,17 +134,4 @@ def _given(file: str | None) -> dict[str, str]:
     """The text of `--file` and its absolute path: whoever answers may not be able to read it, or stands elsewhere."""
     if file is None:
         return {}
-    path = Path(file).absolute()
-    try:
-        with path.open("rb") as opened:
-            data = opened.read(FILE_BYTES + 1)
-        text = data.decode("utf-8")
-    except FileNotFoundError:
-        raise NotFound(f"{file}: there is no such file") from None
-    except OSError as error:
-        raise BadInput(f"{file}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{file}: is not UTF-8 (byte {error.start + 1})") from None
-    if len(data) > FILE_BYTES:
-        raise BadInput(f"{file}: is larger than {FILE_BYTES} bytes")
-    return {"file_text": text, "file_path": str(path)}
+    return {"file_text": read_file(file), "file_path": str(Path(file).absolute())}

@@ -11,6 +11,7 @@ from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, SESSION, list_options
+from swarmd.cli.searching import session_search
 from swarmd.cli.transcripts import Printer, cost_words
 from swarmd.core.sessions import OUTCOMES
 from swarmd.errors import BadInput
@@ -31,6 +32,9 @@ _SESSIONS = output.columns_of("id agent ~trigger started outcome ~by ~reason", o
 @click.group(cls=Group)
 def session() -> None:
     """Sessions. One is named by its ID, by AGENT (its last) or by AGENT@TIME."""
+
+
+session.add_command(session_search)
 
 
 @session.command("list")

@@ -18,6 +18,7 @@ from swarmd.config.problems import Complaint, Path, Problem, shown
 from swarmd.config.runner_table import capability_complaints, check_runner, measure_complaints
 from swarmd.config.scan import FolderState, Scan, ScannedFile
 from swarmd.config.settings import Defaults, Settings, prompt_text
+from swarmd.config.skill_table import spanning_skills
 from swarmd.core.agent import (
     Adaptive,
     Agent,
@@ -49,6 +50,8 @@ class Rules:
     kinds: Kinds
     host_zone: str = "UTC"
     write_problems: WriteProblems = _none_forbidden
+    sessions_write: tuple[str, ...] = ()
+    """Folders of the daemon's own in which sessions have theirs: no skill of the operator's may stand there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +251,7 @@ def _spanning(model: AgentFile, rules: Rules) -> list[Complaint]:
         if schedule.cron is not None:
             text = _never_in_zone(schedule.cron, zone)
             found += [Complaint(path=("schedule", "cron"), text=text)] if text is not None else []
-    found += spanning_memory(model)
+    found += [*spanning_memory(model), *spanning_skills(model, rules.sessions_write)]
     for index, path in enumerate(model.sandbox.write):
         found += _closed(("sandbox", "write", index), path, rules)
     if model.sandbox.home != "private":

@@ -14,9 +14,12 @@ from types import MappingProxyType
 from typing import Any
 
 from swarmd.config.check import Checked, located
+from swarmd.config.files import Guard
 from swarmd.config.kinds import Kinds
 from swarmd.config.problems import Complaint, Path, Problem, shown
 from swarmd.config.settings import Defaults
+from swarmd.config.skill_folders import SkillRules, written_by
+from swarmd.config.skill_table import skill_warnings
 from swarmd.core.agent import Agent, When
 from swarmd.core.cron import CronError
 from swarmd.core.durations import format_duration
@@ -32,13 +35,18 @@ def warnings(
     environ: Mapping[str, str],
     now: datetime,
     kinds: Kinds = MappingProxyType({}),
+    guard: Guard | None = None,
 ) -> list[Problem]:
-    """What every file of the folder lacks, with its lines; of a bad one, what is seen beside its errors."""
+    """What every file of the folder lacks, with its lines; of a bad one, what is seen beside its errors. `guard`: who
+    may own what configures agents; None: this user.
+    """
+    agents = [agent for file in checked.files.values() if (agent := file.agent or file.sketch) is not None]
+    skills = SkillRules(guard=guard or Guard(uid=os.geteuid()), writable=written_by(agents))
     found = [
         located(complaint, file.document, defaults or Defaults())
         for _, file in sorted(checked.files.items())
         for agent in (file.agent or file.sketch,)
-        for complaint in (lacking(agent, environ, now, kinds) if agent is not None else ())
+        for complaint in (lacking(agent, environ, now, kinds, skills) if agent is not None else ())
         # A [defaults] for those that have a schedule is no mistake of one that has none.
         if complaint.path[0] != "schedule" or file.document.has(complaint.path) == len(complaint.path)
     ]
@@ -46,13 +54,23 @@ def warnings(
 
 
 def lacking(
-    agent: Agent, environ: Mapping[str, str], now: datetime, kinds: Kinds = MappingProxyType({})
+    agent: Agent,
+    environ: Mapping[str, str],
+    now: datetime,
+    kinds: Kinds = MappingProxyType({}),
+    skills: SkillRules | None = None,
 ) -> list[Complaint]:
     """All that would keep the agent's sessions from going well, or its schedule from meaning what it says.
 
     `environ` stands for the daemon's own environment: PATH, and what `pass_env` takes.
     """
-    return [*_of_runner(agent, environ, kinds), *_of_folders(agent), *_of_schedule(agent.when, now)]
+    skills = skills or SkillRules(guard=Guard(uid=os.geteuid()), writable=written_by([agent]))
+    return [
+        *_of_runner(agent, environ, kinds),
+        *_of_folders(agent),
+        *_of_schedule(agent.when, now),
+        *skill_warnings(agent, skills),
+    ]
 
 
 def _of_runner(agent: Agent, environ: Mapping[str, str], kinds: Kinds) -> Iterator[Complaint]:
@@ -139,7 +157,7 @@ def _of_schedule(when: When, now: datetime) -> Iterator[Complaint]:
         }
         for name, is_given in given.items():
             if is_given:
-                text = "means nothing without a schedule: neither cron, every nor at is there"
+                text = "means nothing without a schedule: none of cron, every, at and adaptive is there"
                 yield Complaint(path=("schedule", name), text=text, severity="warning")
         return
     if when.at is not None and _is_past(when.at, when.timezone, now):
@@ -162,6 +180,8 @@ def _is_past(at: str, zone: str, now: datetime) -> bool:
 
 def _interval(when: When, now: datetime) -> float | None:
     """The seconds between slots, the fewest that come soon; None where there is no second one."""
+    if when.adaptive is not None:
+        return when.adaptive.min_seconds
     if when.every_seconds is not None:
         return when.every_seconds
     if when.cron is None:

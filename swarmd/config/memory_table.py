@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarmd.config.model import AgentFile
 from swarmd.config.problems import Complaint
+from swarmd.core.memory import FIRST_FILE, matches
 
 
 def spanning_memory(model: AgentFile) -> list[Complaint]:
@@ -22,6 +23,9 @@ def _memory(model: AgentFile) -> list[Complaint]:
             if given:
                 text = "is for a memory that is kept, and persistent = false keeps none"
                 found.append(Complaint(path=("memory", name), text=text))
+    if memory.persistent and memory.log and matches(FIRST_FILE, memory.read_only):
+        text = f"is written into {FIRST_FILE}, and read_only keeps this agent's sessions from writing it"
+        found.append(Complaint(path=("memory", "log"), text=text))
     if memory.summarizer_model is not None and memory.summarizer_command:
         text = "only one of it and `summarizer_model` may be there"
         found.append(Complaint(path=("memory", "summarizer_command"), text=text))

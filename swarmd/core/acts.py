@@ -11,13 +11,14 @@ from typing import Literal
 
 from swarmd.errors import NotFound, Refused
 
-ArgKind = Literal["text", "int", "time", "priority", "agent", "status", "flag", "texts"]
+ArgKind = Literal["text", "int", "time", "priority", "agent", "status", "flag", "texts", "files"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arg:
     """One argument of an act. `time` is ISO 8601 text with an offset; an absent `agent` means one's own. `flag`, a
-    boolean, and `texts`, a list, are taken by calls that are no acts of this table.
+    boolean, `texts`, a list, and `files`, a list of objects with `path` and `text` (or `base64`), are taken by calls
+    that are no acts of this table.
     """
 
     name: str
@@ -105,3 +106,8 @@ ACTS: Mapping[str, Act] = {
 
 OPERATORS_ONLY = frozenset({"handoff_requeue"})
 """Acts of this table that no agent has."""
+
+SEARCH_KINDS = ("memory", "archive", "key", "handoff", "transcript", "output")
+"""What is searched."""
+SEARCHES = frozenset({"memory_search", "session_search"})
+"""Reads of the search index, which who may write it brings up to date first, and which take longer than a loop has."""

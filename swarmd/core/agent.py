@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from swarmd.core.durations import format_duration
+
 CatchUp = Literal["none", "last", "all"]
 Overlap = Literal["skip", "queue", "cancel_running"]
 SandboxLevel = Literal["auto", "landlock", "none"]
@@ -23,6 +25,11 @@ class Adaptive:
     min_seconds: float
     max_seconds: float
     work: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """In one line, for listings."""
+        return f"adaptive {format_duration(self.min_seconds)}..{format_duration(self.max_seconds)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +56,8 @@ class When:
     @property
     def text(self) -> str | None:
         """The schedule as the user wrote it, for listings."""
+        if self.adaptive is not None:
+            return self.adaptive.text
         if self.every_seconds is not None:
             return f"every {self.every_seconds:g}s"
         return f"at {self.at}" if self.at is not None else self.cron
@@ -113,6 +122,11 @@ class MemoryRules:
     def shares(self, folder: str) -> SharedFolder | None:
         """What it may do with the shared folder of this name; None: its file does not list it."""
         return next((each for each in self.shared if each.name == folder), None)
+
+    @property
+    def room(self) -> int:
+        """How many tokens MEMORY.md may have: in the prompt, and in a request about it."""
+        return min(self.prompt_tokens, self.context_tokens or self.prompt_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,8 @@ def removed_lines(text: bytes, seen: bytes, before: bytes) -> tuple[str, ...]:
 def _is_stale(lines: Counter[bytes], older: Known, seen: Known) -> bool:
     """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that corrects it."""
     old, new = _bag(older.data), _bag(seen.data)
-    added = new - old
+    # An empty line shows nothing: every text has some.
+    added = Counter({line: count for line, count in (new - old).items() if line.strip()})
     if not added or added & lines:
         return False
     if 2 * (old & lines).total() < max(old.total(), 1):

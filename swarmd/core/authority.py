@@ -69,9 +69,13 @@ def may_read_memory(actor: Actor, owner: str, tree: Tree) -> str | None:
 
     A folder about a subject is read by sessions about that subject alone: not by others of its agent, nor from above.
     """
-    if actor.agent is None or owner == actor.owner:
+    if actor.agent is None:
         return None
     own = tree.agent(actor.agent)
+    if owner in (actor.agent, actor.owner) and own is not None and not own.memory.persistent:
+        return keeps_none(actor.agent)
+    if owner == actor.owner:
+        return None
     folder = shared_name(owner)
     if folder is not None:
         shares = own is not None and own.memory.shares(folder) is not None
@@ -96,6 +100,14 @@ def may_read_session(actor: Actor, agent: str, subject: str | None, tree: Tree) 
     if actor.agent is None or subject is None or (agent, subject) == (actor.agent, actor.subject):
         return None
     return f"that session of {agent} is about a subject, and private to sessions about the same subject"
+
+
+def keeps_none(agent: str) -> str:
+    """What a session is told that asks for a memory which its agent has not."""
+    return (
+        f"{agent} keeps no memory (its file says memory.persistent = false): what is to last goes into a key, a reply "
+        f"or a report"
+    )
 
 
 def may_read_handoff(actor: Actor, handoff: Handoff, tree: Tree) -> str | None:
@@ -150,6 +162,8 @@ def _writing_memory(actor: Actor, target: str, path: str, tree: Tree) -> str | N
         return f"a session about {actor.subject} may read the memory that {agent} has in general, and not write it"
     if target != actor.owner:
         return f"{agent} may write only its own memory, not that of {target!r}"
+    if own is not None and not own.memory.persistent:
+        return keeps_none(agent)
     read_only = own.memory.read_only if own is not None else ()
     if matches(path, (*read_only, *ARCHIVE)):
         return f"{path} is read-only for {agent}"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from swarmd.core.changes import Change
     from swarmd.core.handoffs import Handoff
     from swarmd.core.staging import Verdict
-    from swarmd.core.world import Actor, Document, Key, World
+    from swarmd.core.world import Actor, Document, FileFacts, Key, World
 
 JSON = Any
 
@@ -37,6 +37,12 @@ def memory_doc(document: Document, conflicts: int = 0) -> dict[str, JSON]:
     """A memory file's head, without its text."""
     return {"agent": document.agent, "path": document.path, "rev": document.rev, "at": to_text(document.at),
             "by": document.by, "bytes": len(document.data or b""), "conflicts": conflicts}  # fmt: skip
+
+
+def file_doc(file: FileFacts) -> dict[str, JSON]:
+    """The same of a file whose text was not read."""
+    return {"agent": file.agent, "path": file.path, "rev": file.rev, "at": to_text(file.at), "by": file.by,
+            "bytes": file.size, "conflicts": 0}  # fmt: skip
 
 
 def written_doc(change: Change, verdict: Verdict, world: World, actor: Actor) -> dict[str, JSON]:

@@ -24,6 +24,7 @@ from swarmd.core.changes import (
     WriteMemory,
 )
 from swarmd.core.handoffs import FINAL, RESULT, Cause, Entry, Handoff, Move, move_problem
+from swarmd.core.interaction_log import is_log
 from swarmd.core.judge_memory import appending, writing
 from swarmd.core.staging import (
     Folded,
@@ -40,7 +41,8 @@ def fold(actor: Actor, changes: Iterable[Change], world: World, *, asked: bool =
     """Judge each change on what those before it have left; nothing of `world` is changed.
 
     Whoever is out of force may write nothing, not even its own. (A session that runs on may still ask for it: its
-    change set then stays a draft.)
+    change set then stays a draft.) The log of a session is no wish of its own: where it finds no room it is left out,
+    and what the session has done is written all the same.
     """
     staged = Staged(world)
     verdicts = []
@@ -52,6 +54,8 @@ def fold(actor: Actor, changes: Iterable[Change], world: World, *, asked: bool =
             else judge(actor, change, staged, asked=asked)
         )
         staged.wished(change)
+        if verdict.decision == "refused" and is_log(change):
+            verdict = _superseded(f"what the session said is not kept in the log: {verdict.reason}")
         staged.apply(verdict.effects)
         verdicts.append(verdict)
     return Folded(verdicts=tuple(verdicts))

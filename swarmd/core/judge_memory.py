@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from swarmd.core.changes import AppendMemory, WriteMemory
-from swarmd.core.memory import FOLDER_BYTES, appended, file_limit, path_problem, tree_problems
+from swarmd.core.interaction_log import appended_under, heading_problem
+from swarmd.core.memory import appended, path_problem, room_problem, tree_problems
 from swarmd.core.merge import merge
 from swarmd.core.names import unknown_agent, unknown_folder
 from swarmd.core.owners import agent_of_owner, owner_problem, shared_name
@@ -48,7 +49,7 @@ def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
 
 
 def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
-    """Text at the end of the head, on a line of its own."""
+    """Text at the end of the head, or of one of its sections, on a line of its own."""
     head = world.document(change.agent, change.path)
     if problem := _problem(actor, change.agent, change.path, head, world):
         return problem
@@ -59,7 +60,11 @@ def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
     if not added:
         return Verdict(decision="refused", reason="the text to append may not be empty", kind="bad_input")
     old = (head.data or b"") if head is not None else b""
-    return _written(actor, change, head, appended(old, added), world)
+    if change.under is None:
+        return _written(actor, change, head, appended(old, added), world)
+    if no_heading := heading_problem(change.under):
+        return Verdict(decision="refused", reason=no_heading, kind="bad_input")
+    return _written(actor, change, head, appended_under(old, added, change.under), world)
 
 
 def _problem(actor: Actor, agent: str, path: str, head: Document | None, world: World) -> Verdict | None:
@@ -67,8 +72,8 @@ def _problem(actor: Actor, agent: str, path: str, head: Document | None, world: 
         return Verdict(decision="refused", reason=unknown, kind="not_found")
     if problem := path_problem(path):
         return Verdict(decision="refused", reason=problem)
-    if head is None:
-        others = [document.path for document in world.documents(agent)]
+    if head is None or head.data is None:
+        others = [file.path for file in world.files(agent)]
         if problems := tree_problems([*others, path]):
             return Verdict(decision="refused", reason=problems[0])
     return None
@@ -94,15 +99,18 @@ def _written(
     conflicts: tuple[Conflict, ...] = (),
 ) -> Verdict:
     before = len(head.data) if head is not None and head.data is not None else 0
-    if data is not None and (problem := _size_problem(change.agent, change.path, before, len(data), world)):
-        return Verdict(decision="refused", reason=problem)
+    if data is not None and len(data) > before:
+        sizes = {file.path: file.size for file in world.files(change.agent)}
+        if problem := room_problem(sizes, change.path, len(data)):
+            return Verdict(decision="refused", reason=problem)
     rev = head.rev if head is not None else 0
     # Where only conflicts come of it the head stays: no revision is made.
     stays = head is not None and head.data == data
     document = head if head is not None and stays else Document(
         agent=change.agent, path=change.path, rev=rev + 1, data=data, at=world.now, by=actor.by
     )  # fmt: skip
-    effect = MemoryWritten(document=document, parent=rev, merged=merged, conflicts=conflicts)
+    over = head.data if head is not None else None
+    effect = MemoryWritten(document=document, parent=rev, over=over, merged=merged, conflicts=conflicts)
     reason = (
         f"{len(conflicts)} places in {change.path} met other edits; what was written there is kept as conflicts"
         if conflicts
@@ -112,18 +120,6 @@ def _written(
         decision="done", reason=reason, effects=(effect,), before=f"revision {rev}, {before} bytes",
         after=f"revision {document.rev}, {len(data) if data is not None else 0} bytes", value=document.rev,
     )  # fmt: skip
-
-
-def _size_problem(agent: str, path: str, before: int, size: int, world: World) -> str | None:
-    if size <= before:
-        return None
-    limit = file_limit(path)
-    if size > limit:
-        return f"{path} may have {limit} bytes; it would have {size}: cut at least {size - limit} first"
-    total = sum(len(d.data or b"") for d in world.documents(agent)) - before + size
-    if total > FOLDER_BYTES:
-        return f"the memory of {agent} may have {FOLDER_BYTES} bytes; it would have {total}"
-    return None
 
 
 def _text(data: bytes) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 PATH_PARTS = 4
@@ -13,13 +13,26 @@ FIRST_FILE = "MEMORY.md"
 FIRST_FILE_BYTES = 1024 * 1024
 FOLDER_BYTES = 16 * 1024 * 1024
 FOLDER_FILES = 1000
+ARCHIVE = "archive/"
+"""Where swarmd itself puts older texts. They stay, in whatever number: they count against no limit of the folder, and
+no session is given them by itself."""
+
+_RESERVED = f"{ARCHIVE} is the folder of older texts, and nothing else may have its name"
+_FULL = re.compile(
+    r"memory full: (?P<path>.+?) has (?P<size>[\d,]+) bytes and may have [\d,]+; with this ", re.DOTALL
+)
+_KNOWN = 16 * FOLDER_FILES
+"""Paths of which is remembered what they are: where many files come at once each is looked at with each."""
 
 
+@lru_cache(maxsize=_KNOWN)
 def path_problem(path: str) -> str | None:
     """Why `path` may not name a memory file, or None where it may."""
     if not path:
         return "a memory path may not be empty"
     parts = path.split("/")
+    if parts[0] != ARCHIVE[:-1] == _folded(parts[0]):
+        return f"{_shown(path)}: {_RESERVED}"
     if len(parts) > PATH_PARTS:
         return f"{_shown(path)}: a memory path has up to {PATH_PARTS} parts; this one has {len(parts)}"
     for part in parts:
@@ -52,6 +65,11 @@ def _part_problem(part: str) -> str | None:
     return None
 
 
+def is_archive(path: str) -> bool:
+    """Whether it is one of the older texts that swarmd keeps."""
+    return path.startswith(ARCHIVE)
+
+
 def _shown(path: str) -> str:
     return ascii(path if len(path) <= 120 else path[:117] + "...")
 
@@ -60,8 +78,13 @@ def tree_problems(paths: Iterable[str]) -> list[str]:
     """Every reason why these paths may not stand in one folder together; each path by itself included."""
     names = sorted(set(paths))
     problems = [problem for problem in map(path_problem, names) if problem is not None]
-    if len(names) > FOLDER_FILES:
-        problems.append(f"a memory folder may have {FOLDER_FILES} files; this one has {len(names)}")
+    count = sum(not is_archive(name) for name in names)
+    if count > FOLDER_FILES:
+        problems.append(
+            f"a memory folder may have {FOLDER_FILES} files; this one has {count}: remove or join some"
+        )
+    if ARCHIVE[:-1] in names:
+        problems.append(f"{_shown(ARCHIVE[:-1])}: {_RESERVED}")
     return problems + _twins(names)
 
 
@@ -82,6 +105,7 @@ def _twins(names: list[str]) -> list[str]:
     return list(dict.fromkeys(problems))
 
 
+@lru_cache(maxsize=_KNOWN)
 def _folded(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
@@ -96,12 +120,61 @@ def size_problems(sizes: Iterable[tuple[str, int]]) -> list[str]:
     problems = []
     total = 0
     for path, size in sizes:
-        total += size
+        total += 0 if is_archive(path) else size
         if size > file_limit(path):
-            problems.append(f"{_shown(path)} may have {file_limit(path)} bytes; it has {size}")
+            problems.append(too_large(path, size, file_limit(path)))
     if total > FOLDER_BYTES:
-        problems.append(f"a memory folder may have {FOLDER_BYTES} bytes; it has {total}")
+        problems.append(too_large(FOLDER, total, FOLDER_BYTES))
     return problems
+
+
+FOLDER = "the folder"
+"""How sentences about limits name the memory folder as a whole."""
+FULL = "memory full: "
+"""How the sentence begins that says so: lists of what needs a person go by it."""
+
+
+def too_large(path: str, size: int, limit: int) -> str:
+    """What is said of a file (or FOLDER) that is over its limit as it stands."""
+    return (
+        f"{FULL}{_named(path)} has {size:,} bytes and may have {limit:,}: cut at least {size - limit:,} bytes"
+    )
+
+
+def no_room(path: str, size: int, wanted: int, limit: int) -> str:
+    """What is said of a write that would make a file (or FOLDER) of `size` bytes one of `wanted`."""
+    others = "" if path == FOLDER else ", or put text into other files"
+    return (
+        f"{FULL}{_named(path)} has {size:,} bytes and may have {limit:,}; with this it would have {wanted:,}: "
+        f"cut at least {wanted - limit:,} bytes first{others}"
+    )
+
+
+def full_at(reason: str) -> tuple[str, int] | None:
+    """Of a sentence that `no_room` made: the file (or FOLDER), and the size that it had."""
+    found = _FULL.match(reason)
+    return None if found is None else (found["path"], int(found["size"].replace(",", "")))
+
+
+def room_problem(sizes: Mapping[str, int], path: str, wanted: int) -> str | None:
+    """Why the file may not grow to `wanted` bytes beside files of these sizes, or None where it may. To become
+    smaller, or to stay as large, is always right.
+    """
+    size = sizes.get(path, 0)
+    if wanted <= size:
+        return None
+    if wanted > file_limit(path):
+        return no_room(path, size, wanted, file_limit(path))
+    if is_archive(path):
+        return None
+    total = sum(each for name, each in sizes.items() if not is_archive(name))
+    if total - size + wanted > FOLDER_BYTES:
+        return no_room(FOLDER, total, total - size + wanted, FOLDER_BYTES)
+    return None
+
+
+def _named(path: str) -> str:
+    return path if path.isprintable() else _shown(path)
 
 
 def appended(old: bytes, added: bytes) -> bytes:

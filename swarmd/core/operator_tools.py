@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from swarmd.core.acts import ACTS, Act, Arg
+from swarmd.core.acts import ACTS, SEARCH_KINDS, Act, Arg
 from swarmd.core.sessions import OUTCOMES
 from swarmd.core.tools import Tool
 
@@ -21,6 +21,7 @@ _SUBJECT = Arg(name="subject", required=False, help="whom or what the session is
 _ONE = Arg(name="agent", kind="agent", required=False, help="only of this agent; left out: of all")
 _SESSION = Arg(name="session", help="a number, an agent's name for its last session, or AGENT@TIME")
 _KEY = Arg(name="key", help="the key's name")
+_TEXT = Arg(name="text", help="the words to find, few and telling")
 _FILE = Arg(name="file", required=False, help="the file's path in the memory folder; left out: MEMORY.md")
 _REV = Arg(name="rev", kind="int", help="the revision's number, as memory_history tells it")
 _COUNT = Arg(name="n", kind="int", required=False, help="how many at most")
@@ -81,14 +82,24 @@ _READS = (
     _read("memory_list", "The files of an agent's memory.", _OWNER),
     _read("memory_show", "The text of a memory file.", _OWNER, _FILE,
           Arg(name="rev", kind="int", required=False, help="as of this revision; left out: as it is")),
+    _read("memory_search", "Search memory and archives, keys, handoffs, and what sessions said, did and printed. All "
+          'words must be there; "several words" stand together; word* is a beginning.', _TEXT, _ONE,
+          Arg(name="kind", required=False, help="only this kind",
+              choices=SEARCH_KINDS), *_LIST),
+    _read("session_search", "Search what sessions said, called, were answered and printed.", _TEXT, _ONE, *_LIST),
     _read("memory_history", "The revisions of an agent's memory, newest first.", _OWNER,
           Arg(name="file", required=False, help="only of this file")),
     _read("memory_diff", "What has changed in a memory file since a revision.", _OWNER, _FILE, _REV,
           Arg(name="other", kind="int", required=False, help="up to this revision; left out: up to now")),
     _read("memory_blame", "Who wrote each line of a memory file, and when.", _OWNER, _FILE),
+    _read("skill_list", "An agent's skills: the operator's and its own, with what is wrong with some.", _AGENT),
+    _read("skill_show", "The text of a skill and the names of its other files, or one of these.", _AGENT,
+          Arg(name="name", help="the skill's name"),
+          Arg(name="file", required=False, help="one of its other files; left out: SKILL.md")),
     _read("memory_conflicts", "Lines of the agent's that met a person's edit and stand aside.", _OWNER),
     _read("memory_subjects", "Whom or what an agent's sessions were about, and what it keeps about each.", _AGENT),
     _read("memory_shared", "The folders that agents share: who has each, who may write it, what is in it."),
+    _read("memory_export", "Every file of an agent's memory with its whole text; it may be much.", _OWNER),
 )  # fmt: skip
 
 _SENTENCES: Mapping[str, str] = {
@@ -135,11 +146,19 @@ _OPERATORS_ACTS = (
          Arg(name="name", kind="agent", help="the agent's name")),
     _act("forget_subject", "Remove for good all that an agent keeps about a subject.", _AGENT,
          Arg(name="subject", help="as memory_subjects lists it")),
+    _act("memory_compact", "Put a summary in the place of an agent's MEMORY.md; its whole text goes to the archive.",
+         _AGENT,
+         Arg(name="summary", required=False, help="your own summary; left out: the agent's summarizer makes one")),
     _act("memory_restore", "Make an earlier revision of a memory file the newest.", _OWNER, _FILE, _REV),
     _act("memory_take", "Settle a conflict of an agent's memory.", _OWNER,
          Arg(name="conflict", kind="int", help="its id, as memory_conflicts tells it"),
          Arg(name="side", choices=("ours", "theirs"),
              help="theirs leaves the file as it is, ours puts the agent's lines in")),
+    _act("memory_import", "Write several files into an agent's memory at once, all of them or none.", _AGENT,
+         Arg(name="files", kind="files", help="each with its path, and its text or its bytes as base64"),
+         Arg(name="existing", required=False, choices=("refuse", "merge", "replace"),
+             help="what becomes of files that are there with another text; left out: nothing is written"),
+         Arg(name="mode", required=False, choices=("dry_run",), help="write nothing, only tell what would be")),
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from itertools import accumulate
 
 from swarmd.core.fences import Mark, code_for, render, section, text_of
 from swarmd.core.prompt_shared import general_part, readable_part, shared_part
+from swarmd.core.prompt_skills import skills_part
 from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
 from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
 from swarmd.core.room import corrected
@@ -14,11 +15,13 @@ from swarmd.core.snapshot import Prompt, Section, Snapshot
 from swarmd.core.standing import standing_for
 
 PARTS = (
-    shared_part, readable_part, general_part, memory_part, files_part, keys_part, below_part, handoffs_part, sent_part,
-    last_part, why_part, time_part,
+    skills_part, shared_part, readable_part, general_part, memory_part, files_part, keys_part, below_part,
+    handoffs_part, sent_part, last_part, why_part, time_part,
 )  # fmt: skip
 """The sections of the user part, from what changes least to what changes most: a provider's cache of the beginning
-stays good for as long as nothing before it has changed. One that is None is left out."""
+stays good for as long as nothing before it has changed."""
+UNMENTIONED = frozenset({"skills", "shared", "readable", "general"})
+"""Sections that are not even named where they are empty: most agents never have anything in them."""
 
 OPENING = "opens this message: this is its code"
 """The words of the first mark; it says the code before any foreign text has been read."""
@@ -30,10 +33,15 @@ def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str |
     The system part is the agent's own system prompt, byte for byte, and `standing` (None: the rules for its kind of
     runner). The user part is the sections, fenced by a code that stands in no text of either part.
     """
-    rules = standing if standing is not None else standing_for(snapshot.agent.runner_kind)
+    rules = (
+        standing
+        if standing is not None
+        else standing_for(snapshot.agent.runner_kind, persistent=snapshot.agent.memory.persistent)
+    )
     system = system_part(snapshot.agent.system_prompt, rules)
     counted = corrected(count, snapshot.token_ratio)
-    parts = [made for make in PARTS if (made := make(snapshot, counted)) is not None]
+    made = [make(snapshot, counted) for make in PARTS]
+    parts = [part for part in made if part.pieces or part.name not in UNMENTIONED]
     fenced = [section(part.name, part.about, part.pieces) for part in parts]
     texts = [system, *(text_of(piece) for pieces in fenced for piece in pieces)]
     code = code_for(snapshot.fence, snapshot.agent.name, texts)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from swarmd.core.fences import Ours, Pieces, block, quoted
-from swarmd.core.memory import FIRST_FILE
+from swarmd.core.memory import ARCHIVE, FIRST_FILE
 from swarmd.core.moments import moment
 from swarmd.core.room import NOTE_TOKENS, Count, Filled, fill, head, remaining
 from swarmd.core.sections import Part, more, part, said, wrote
+from swarmd.core.skills import own_folders
 from swarmd.core.snapshot import Below, Snapshot
 from swarmd.core.text import one_line, shortened
 from swarmd.core.world import Document, Key
@@ -27,7 +28,6 @@ WARN_FROM = 0.8
 """The part of its room from which MEMORY.md is told to be pruned: early enough to do it in peace."""
 
 _FIRST_LINE = 100
-_ARCHIVE = "archive/"
 
 
 def memory_part(snapshot: Snapshot, count: Count) -> Part:
@@ -36,7 +36,7 @@ def memory_part(snapshot: Snapshot, count: Count) -> Part:
     document = next((d for d in snapshot.memory if d.path == FIRST_FILE and d.data), None)
     if document is None:
         return part("memory", about, ())
-    room = snapshot.agent.memory.prompt_tokens
+    room = snapshot.agent.memory.room
     text, broken = _decoded(document.data or b"")
     shown = head(text, room, count)
     left = remaining(text, shown, count) if len(shown) < len(text) else 0
@@ -47,7 +47,11 @@ def memory_part(snapshot: Snapshot, count: Count) -> Part:
     if len(shown) < len(text):
         goes_on = f"{FIRST_FILE} goes on: {left:,} more tokens, read $SWARMD_MEMORY/{FIRST_FILE}"
         inside = "" if shown.endswith("\n") or not shown else " (cut inside a line)"
-        note = f"{goes_on}{inside}; its room here is {room:,} tokens, so prune it or move topics to files of their own"
+        total = count(shown) + left
+        note = (
+            f"{goes_on}{inside}; it takes {total:,} tokens and its room here is {room:,}: cut at least "
+            f"{total - room:,}, or move as much to files of their own"
+        )
     return part("memory", about, (*pieces, *lines), note)
 
 
@@ -70,19 +74,28 @@ def _nearly_full(tokens: int, room: int) -> str:
 def files_part(snapshot: Snapshot, count: Count) -> Part:
     """The files beside MEMORY.md: size, path, first line; what is archived only as a number."""
     about = "the other files in $SWARMD_MEMORY, yours: path, size = first line (data)"
-    others = sorted(
+    listed = sorted(
         (d for d in snapshot.memory if d.data is not None and d.path != FIRST_FILE), key=lambda d: d.path
     )
-    listed = [d for d in others if not d.path.startswith(_ARCHIVE)]
-    filled = fill(((_file(d),) for d in listed), FILES_TOKENS - NOTE_TOKENS, count)
-    archived = len(others) - len(listed)
-    lines = (Ours(line=f"archive/: {archived:,} older texts"),) if archived else ()
+    skills = tuple(own_folders(listed))
+    beside = [d for d in listed if not d.path.startswith(skills)]
+    filled = fill(((_file(d),) for d in beside), FILES_TOKENS - NOTE_TOKENS, count)
+    of_skills = len(listed) - len(beside)
+    told = [_archive(snapshot.archived)] if snapshot.archived else []
+    told += [f"skills/: {of_skills:,} files of skills"] if of_skills else []
+    lines = tuple(Ours(line=line) for line in told)
     return part(
         "files",
         about,
         (*filled.pieces, *lines),
-        more(len(listed), filled.shown, "ls $SWARMD_MEMORY", "files"),
+        more(len(beside), filled.shown, "ls $SWARMD_MEMORY", "files"),
     )
+
+
+def _archive(count: int) -> str:
+    reading = "`swarmd memory list` names them, `swarmd memory show FILE` reads one, `swarmd memory search TEXT` finds"
+    texts = "1 older text" if count == 1 else f"{count:,} older texts"
+    return f"{ARCHIVE}: {texts}, not in the folder: {reading}"
 
 
 def _file(document: Document) -> Pieces:

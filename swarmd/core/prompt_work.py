@@ -26,6 +26,7 @@ _WHY: Mapping[str, str] = {
     "cron": "your schedule came due",
     "every": "your schedule came due",
     "at": "your schedule came due",
+    "adaptive": "your schedule came due, which follows the work",
     "handoff": "a handoff came in",
     "reply": "an agent below you has answered a handoff of yours, or asks about it",
     "report": "an agent below you has reported",

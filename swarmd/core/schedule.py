@@ -13,6 +13,7 @@ from swarmd.core.zones import ZoneError, instant_of, parse_zone, show_instant
 
 __all__ = [
     "AtSchedule",
+    "ChosenSchedule",
     "CronSchedule",
     "EverySchedule",
     "Schedule",
@@ -75,7 +76,14 @@ class AtSchedule:
     instant: datetime
 
 
-Schedule = CronSchedule | EverySchedule | AtSchedule
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenSchedule:
+    """Due once, at `instant` (UTC): what an adaptive schedule has come to. Which comes after it is chosen then."""
+
+    instant: datetime
+
+
+Schedule = CronSchedule | EverySchedule | AtSchedule | ChosenSchedule
 
 
 def cron_schedule(text: str, zone_name: str) -> CronSchedule:
@@ -124,7 +132,7 @@ def next_slot(schedule: Schedule, after: datetime) -> datetime | None:
                 return EPOCH + (_every(schedule, after) + 1) * timedelta(seconds=schedule.seconds)
             except OverflowError:
                 return None
-        case AtSchedule():
+        case AtSchedule() | ChosenSchedule():
             return schedule.instant if after < schedule.instant else None
         case _:  # pragma: no cover - mypy proves that there is no other kind
             assert_never(schedule)
@@ -139,7 +147,7 @@ def count_between(schedule: Schedule, after: datetime, until: datetime) -> int:
             return schedule.cron.count_between(after, until, schedule.zone)
         case EverySchedule():
             return _every(schedule, until) - _every(schedule, after)
-        case AtSchedule():
+        case AtSchedule() | ChosenSchedule():
             return int(after < schedule.instant <= until)
         case _:  # pragma: no cover - mypy proves that there is no other kind
             assert_never(schedule)
@@ -192,6 +200,8 @@ def describe(schedule: Schedule, zone: ZoneInfo) -> str:
             return f"every {format_duration(schedule.seconds)}"
         case AtSchedule():
             return f"at {show_instant(schedule.instant, zone)}"
+        case ChosenSchedule():
+            return f"adaptive: at {show_instant(schedule.instant, zone)}"
         case _:  # pragma: no cover - mypy proves that there is no other kind
             assert_never(schedule)
 

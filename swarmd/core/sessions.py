@@ -15,10 +15,20 @@ OUTCOMES = (
 )  # fmt: skip
 """Every outcome a session can end with."""
 
+COMPACT, CONSOLIDATE = "compact", "consolidate"
+UPKEEP = frozenset({COMPACT, CONSOLIDATE})
+"""Triggers of sessions that look after an agent's memory. They are no work of the agent's: nothing is retried or paused
+for them, and what is told of its last session is told of the last other one.
+"""
 GOOD = frozenset({"committed", "no_change", "dry_run"})
 RETRIED = frozenset({"failed", "timed_out", "unavailable", "lost"})
 COUNTED = frozenset({"failed", "timed_out", "refused"})
 """Outcomes that count for pause_after_failures. Not `unavailable` (the outside's fault), `lost` (ours), `cancelled`."""
+
+
+def is_asked_for(trigger: str, by: str) -> bool:
+    """Whether an operator has asked for this very session, and waits for it."""
+    return trigger == "manual" or (trigger in UPKEEP and by.startswith("operator:"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 from swarmd.core.durations import format_duration
 from swarmd.core.schedule import (
     AtSchedule,
+    ChosenSchedule,
     CronSchedule,
     EverySchedule,
     Schedule,
@@ -17,7 +18,7 @@ from swarmd.core.schedule import (
 )
 
 Decision = Literal["started", "skipped", "missed", "coalesced", "deferred"]
-Trigger = Literal["cron", "every", "at", "catch_up"]
+Trigger = Literal["cron", "every", "at", "adaptive", "catch_up"]
 CatchUp = Literal["none", "last", "all"]
 Overlap = Literal["skip", "queue", "cancel_running"]
 Action = Literal["start", "skip", "queue", "coalesce", "cancel_and_start"]
@@ -260,6 +261,8 @@ def _trigger(schedule: Schedule) -> Trigger:
             return "every"
         case AtSchedule():
             return "at"
+        case ChosenSchedule():
+            return "adaptive"
         case _:  # pragma: no cover - mypy proves that there is no other kind
             assert_never(schedule)
 

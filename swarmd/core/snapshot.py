@@ -10,6 +10,7 @@ from typing import Any
 from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff
 from swarmd.core.owners import subject_owner
+from swarmd.core.skills import Skill
 from swarmd.core.world import Document, Key
 
 
@@ -112,6 +113,8 @@ class Snapshot:
     now: datetime
     zone: str
     trigger: Trigger
+    skills: tuple[Skill, ...] = ()
+    """The operator's; the agent's own stand in its memory."""
     memory: tuple[Document, ...] = ()
     keys: tuple[Key, ...] = ()
     below: tuple[Below, ...] = ()
@@ -121,6 +124,8 @@ class Snapshot:
     sent: tuple[Handoff, ...] = ()
     aftermath: Aftermath | None = None
     conflicts: tuple[ConflictSeen, ...] = ()
+    archived: int = 0
+    """How many older texts its archive has; `memory` has none of them."""
     last_started: datetime | None = None
     last_outcome: str | None = None
     fence: str = ""

@@ -14,8 +14,9 @@ from typing import Any, Literal
 from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.digests import digest
 from swarmd.core.handoffs import FINAL, Entry, Handoff
+from swarmd.core.memory import is_archive
 from swarmd.core.tree import Tree
-from swarmd.core.world import Actor, Document, Key, World
+from swarmd.core.world import Actor, Document, FileFacts, Key, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +47,13 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryWritten:
-    """A memory file's next revision; `parent` is the head it follows, `conflicts` what the merge set aside."""
+    """A memory file's next revision; `parent` is the head it follows, `over` the text of that (None: it has none),
+    `conflicts` what the merge set aside.
+    """
 
     document: Document
     parent: int
+    over: bytes | None = None
     merged: bool = False
     conflicts: tuple[Conflict, ...] = ()
 
@@ -183,8 +187,20 @@ class Staged:
     def documents(self, agent: str) -> Sequence[Document]:
         """As World."""
         rows = {row.path: row for row in self._base.documents(agent)}
-        rows |= {path: row for (owner, path), row in self._documents.items() if owner == agent}
+        rows |= {path: row for path, row in self._written(agent) if not is_archive(path)}
         return [row for _, row in sorted(rows.items()) if row.data is not None]
+
+    def files(self, agent: str) -> Sequence[FileFacts]:
+        """As World."""
+        rows = {row.path: row for row in self._base.files(agent)}
+        for path, row in self._written(agent):
+            rows.pop(path, None)
+            if row.data is not None:
+                rows[path] = FileFacts.of(row)
+        return [row for _, row in sorted(rows.items())]
+
+    def _written(self, agent: str) -> list[tuple[str, Document]]:
+        return [(path, row) for (owner, path), row in self._documents.items() if owner == agent]
 
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:
         """As World: earlier revisions are the base's; one staged here is not yet a revision."""

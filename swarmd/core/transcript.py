@@ -6,11 +6,14 @@ to the desk as they come (core.wire.Desk.event); the session masks, bounds, date
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 FILE = "transcript.jsonl"
 """In a session's folder: an event a line, each with `seq` (from 1) and `at` before its own fields."""
+OUTPUT = "output.log"
+"""Beside it: what the session's program wrote, as far as it is kept."""
 
 EventKind = Literal[
     "started", "text", "thinking", "tool_call", "tool_result", "usage", "retry", "compaction", "warning", "refused",
@@ -41,3 +44,24 @@ FIELDS: Mapping[EventKind, tuple[str, ...]] = {
     "result": ("outcome", "reason", "text"),
 }
 """The fields that an event of each kind has at least."""
+
+
+LONG_CHARACTERS = 20_000
+
+
+def call_text(event: Mapping[str, Any]) -> str:
+    """A tool call in a line: its name and its input; of a very long text in that only the beginning."""
+    given = event.get("input")
+    if isinstance(given, Mapping):
+        given = {str(k): v[:LONG_CHARACTERS] if isinstance(v, str) else v for k, v in given.items()}
+    try:
+        shown = json.dumps(given, ensure_ascii=False, default=str) if given else ""
+    except (TypeError, ValueError, RecursionError):
+        shown = "..."
+    return f"{event.get('name')} {shown}".rstrip()
+
+
+def result_text(event: Mapping[str, Any]) -> str:
+    """What a tool has answered."""
+    text = str(event.get("text") or "").strip("\n") or "(nothing)"
+    return f"error: {text}" if event.get("error") else text

@@ -27,10 +27,8 @@ class MemoryTree:
     @classmethod
     def of(cls, files: Mapping[str, bytes]) -> MemoryTree:
         """The tree that holds these bytes under these paths."""
-        return cls(
-            files={path: digest(data) for path, data in sorted(files.items())},
-            blobs={digest(data): data for data in files.values()},
-        )
+        names = {path: digest(data) for path, data in sorted(files.items())}
+        return cls(files=names, blobs={name: files[path] for path, name in names.items()})
 
     def read(self, path: str) -> bytes | None:
         """The bytes under `path`, or None where there is no such file."""
@@ -58,6 +56,10 @@ class Request:
     memory: MemoryTree = field(repr=False)
     read_only: tuple[str, ...]
     """Globs of memory paths that the session may read and not change (as `[memory] read_only`, and `archive/**`)."""
+    keeps_memory: bool = True
+    """False: the agent has no memory; its copy starts empty, and nothing in it is ever saved."""
+    archived: int = 0
+    """How many older texts its memory has, which are not in the copy: they are read by `memory_show`."""
     options: Mapping[str, JSON]
     """The agent's `[runner]` table without `kind`, as checked when the file was loaded."""
     folder: str
@@ -72,6 +74,8 @@ class Request:
     """The secret with which the session's programs speak at the desk."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values to be masked wherever output is kept."""
+    acts: bool = True
+    """Whether its programs may speak at the desk; False: they get neither socket nor token."""
     subject: str | None = None
     """What the session is about: its memory is then the agent's folder about that subject."""
 

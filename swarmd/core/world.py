@@ -73,6 +73,24 @@ class Document:
     by: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """The newest revision of a memory file that exists, without its text."""
+
+    agent: str
+    path: str
+    rev: int
+    size: int
+    at: datetime
+    by: str
+
+    @classmethod
+    def of(cls, document: Document) -> FileFacts:
+        """Those of a document."""
+        return cls(agent=document.agent, path=document.path, rev=document.rev, size=len(document.data or b""),
+                   at=document.at, by=document.by)  # fmt: skip
+
+
 class World(Protocol):
     """What the rules may ask. All reads of one judgement come from one transaction."""
 
@@ -122,7 +140,11 @@ class World(Protocol):
         ...
 
     def documents(self, agent: str) -> Sequence[Document]:
-        """The heads of the agent's memory files that exist, sorted by path."""
+        """The heads of the agent's memory files that exist, sorted by path; what is archived is left out."""
+        ...
+
+    def files(self, agent: str) -> Sequence[FileFacts]:
+        """The same without texts, and with what is archived: no text is read for it."""
         ...
 
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:

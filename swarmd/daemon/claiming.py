@@ -15,7 +15,7 @@ from swarmd.daemon.logs import about, log
 from swarmd.daemon.runs import waiting
 from swarmd.daemon.slotting import Book, Decided, Look, decide
 from swarmd.session.flow import Order
-from swarmd.store import queries, slots, trees
+from swarmd.store import adaptive, queries, slots, trees
 from swarmd.store.connections import Connection
 from swarmd.store.store import cure, raise_attention
 
@@ -116,15 +116,19 @@ class Claiming:
             )
             self._tell(decided)
         self.book.handled(decided.handled)
+        daemon.adapting.touch(decided.handled)
         await self._hand_on()
         return decided
 
     def _judge(self, due: list[str]) -> Decided:
         daemon, reader = self._daemon, self._daemon.store.reader()
         handled = {name: from_text(text) for name, text in queries.handled_until(reader, due).items()}
+        reasons = {
+            name: pace.reason for name, pace in adaptive.paces(reader, self.book.adaptive(due)).items()
+        }
         look = Look(now=daemon.clock.now(), grace_seconds=self.heartbeat.grace_seconds,
                     missed_because=self.heartbeat.missed_because, handled=handled, pauses=queries.pauses(reader),
-                    busy=daemon.starter.busy, held_up=self._held_up)  # fmt: skip
+                    busy=daemon.starter.busy, held_up=self._held_up, reasons=reasons)  # fmt: skip
         return decide(trees.tree_of(reader), due, self.book, look)
 
     async def _hand_on(self) -> None:
@@ -162,6 +166,7 @@ class Claiming:
         held = self._daemon.starter.holding is not None
         self._daemon.starter.holding = jump.reason if self.heartbeat.holds else None
         self._daemon.scheduler.wake()
+        self._daemon.adapting.touch()
         if jump.kind == "far_forward":
             await self._hold(jump)
         elif held:

@@ -10,10 +10,15 @@ from contextlib import suppress
 from typing import Any
 
 from swarmd.core.instants import from_text
+from swarmd.core.sessions import COMPACT
 from swarmd.core.wire import Runner
 from swarmd.daemon import logs, restart, upkeep
+from swarmd.daemon.adapting import WHAT as CHOOSING
+from swarmd.daemon.adapting import Adapting
 from swarmd.daemon.claiming import Claiming
+from swarmd.daemon.compactions import WHAT, Compactions
 from swarmd.daemon.ground import Ground
+from swarmd.daemon.indexing import Indexing
 from swarmd.daemon.logs import log
 from swarmd.daemon.notify import Notifier
 from swarmd.daemon.numbers import Numbers
@@ -35,7 +40,7 @@ from swarmd.session.machine import host_of
 from swarmd.session.ports import Clock, Ports
 from swarmd.session.recovery import recover
 from swarmd.session.tokens import TokenCounter
-from swarmd.store import audit, opening, queries, trees
+from swarmd.store import adaptive, audit, opening, queries, trees
 from swarmd.store.connections import StoreError
 from swarmd.store.database import OutcomeUnknown, StoreGone
 from swarmd.store.store import Store, open_store
@@ -106,11 +111,14 @@ class Daemon:
         self.starter = Starter(self.runs.run, self.clock.now, may_start=self.runs.may_start, drop=self.runs.drop,
                                ended=self.runs.ended)  # fmt: skip
         self.damage = upkeep.DamageWatch(self.store, self.clock)
+        self.compactions = Compactions(self)
+        self.adapting = Adapting(self)
         self.claiming = Claiming(self)
         self.ground = Ground(self)
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
         self.control = LoopControl(self)
         self.service = Service(self.store, self.places, self.control, self.clock.now, self._facts)
+        self.indexing = Indexing(self.service.index, self.clock)
         seq, head = audit.head(self.reader)
         log.info("the store is open: audit row %d, head %s", seq, head)
 
@@ -138,7 +146,9 @@ class Daemon:
             self._put(await asyncio.to_thread(self._book))
             self.scheduler.start()
             await self.attempt("claiming slots", self.claim())
+            await self.attempt(CHOOSING, self.adapting.look())
             await self.attempt("looking at the clock", self.claiming.watch_behind())
+            self.compactions.start()
         self.starter.pump()
 
     async def _queue_what_waited(self) -> None:
@@ -173,6 +183,7 @@ class Daemon:
             log.info("%d sessions still wait: the next start decides what becomes of them", left)
         self.control.give_up()
         await self.damage.stop()
+        await self.indexing.stop()
         await self.operators.close()
         await self.host.mcp.close()
         for runner in self._runners.values():
@@ -189,7 +200,7 @@ class Daemon:
         """What somebody waits for, and what could not wait for the next start, ends now; how many sessions are left."""
         left = 0
         for order in self.starter.take_all():
-            if order.trigger == "manual" or order.mode != "commit":
+            if order.is_asked_for or order.trigger == COMPACT or order.mode != "commit":
                 await self.runs.drop(order, STOPPED)
             else:
                 left += 1
@@ -223,7 +234,10 @@ class Daemon:
         self.ground.look()
         if self.scheduling:
             await self.attempt("claiming slots", self.claiming.tick())
+            await self.attempt(CHOOSING, self.adapting.tick())
         self.starter.pump()
+        if self.indexing.is_due():
+            self.spawn(self._index())
         self._pump_when_next_is_ready()
         self._notifier.alive()
         logs.sum_up()
@@ -245,11 +259,16 @@ class Daemon:
             self.spawn(self._look_for_damage())
         if self.scheduling:
             await self.attempt("claiming slots", self.claim())
+            self.adapting.touch()
             await self.attempt("looking at the clock", self.claiming.watch_behind())
+            await self.attempt(WHAT, self.compactions.minute())
         self._notifier.status(
             f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
             f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"
         )
+
+    async def _index(self) -> None:
+        await self.attempt("keeping the search index", self.indexing.round())
 
     async def _look_for_damage(self) -> None:
         await self.attempt("looking for damage", self.damage.look())
@@ -272,6 +291,7 @@ class Daemon:
                          len(found.removed))  # fmt: skip
                 if self.scheduling:
                     self._put(await asyncio.to_thread(self._book))
+                    await self.attempt(CHOOSING, self.adapting.look())
             self.starter.pump()
             return loaded.as_json()
 
@@ -280,11 +300,14 @@ class Daemon:
         reader = self.store.reader()
         handled = queries.handled_until(reader)
         moments = {text: from_text(text) for text in set(handled.values())}
-        return Book(trees.tree_of(reader), {name: moments[text] for name, text in handled.items()})
+        chosen = {name: pace.next for name, pace in adaptive.paces(reader).items()}
+        return Book(trees.tree_of(reader), {name: moments[text] for name, text in handled.items()}, chosen)
 
     def _put(self, book: Book) -> None:
         self.claiming.book = book
         self.scheduler.set(book.schedules)
+        self.scheduler.once(*book.first_chosen())
+        self.adapting.take(trees.tree_of(self.reader))
 
     def _tell_problems(self, loaded: Loaded | None) -> None:
         """Each problem of a file is said once, and again when it comes back."""

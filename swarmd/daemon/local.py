@@ -1,4 +1,4 @@
-"""`swarmd run` without a daemon: a daemon without schedules, for the length of one session."""
+"""`swarmd run` and `swarmd memory compact` without a daemon: a daemon without schedules, for one session's length."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from swarmd.places import Places
 from swarmd.service.caller import this_operator
 
 
-def run_local(places: Places, args: Mapping[str, Any], as_agent: str | None = None) -> Any:
-    """The session's document."""
+def run_local(
+    places: Places, args: Mapping[str, Any], as_agent: str | None = None, *, name: str = "run"
+) -> Any:
+    """The document of the call that is named: one that waits for a session's end."""
     logs.setup("text", "error")
     be_subreaper()
     daemon = Daemon(places, RealClock(), Notifier({}), scheduling=False)
     daemon.open()
     try:
-        return asyncio.run(_run_local(daemon, args, as_agent))
+        return asyncio.run(_run_local(daemon, name, args, as_agent))
     finally:
         logs.flush()
 
 
-async def _run_local(daemon: Daemon, args: Mapping[str, Any], as_agent: str | None) -> Any:
+async def _run_local(daemon: Daemon, name: str, args: Mapping[str, Any], as_agent: str | None) -> Any:
     try:
         await daemon.start()
     except BaseException:
@@ -37,7 +39,7 @@ async def _run_local(daemon: Daemon, args: Mapping[str, Any], as_agent: str | No
         raise
     loop = asyncio.get_running_loop()
     caller = this_operator(as_agent)
-    call = loop.run_in_executor(daemon.executor, lambda: daemon.service.call(caller, "run", args))
+    call = loop.run_in_executor(daemon.executor, lambda: daemon.service.call(caller, name, args))
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)

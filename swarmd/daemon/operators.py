@@ -13,6 +13,7 @@ import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from swarmd.errors import BadInput, Failed, Refused, StoreUnusable, SwarmdError
 from swarmd.service.caller import Operator, name_of
 from swarmd.service.operator import KEY, SOCKET
 
-LINE_BYTES = 4 * 2**20
+LINE_BYTES = 32 * 2**20
+"""What an operator may ask in one line: a whole memory folder, as base64."""
+STRANGERS_BYTES = 64 * 2**10
 BACKLOG = 1024
 PEERS = 1000
 ASK_SECONDS = 30.0
@@ -70,7 +73,7 @@ class OperatorSocket:
         finally:
             os.umask(old_mask)
         self._server = await asyncio.start_unix_server(
-            self._met, sock=listener, limit=LINE_BYTES, backlog=BACKLOG
+            self._met, sock=listener, limit=STRANGERS_BYTES, backlog=BACKLOG
         )
         if self._shared:
             self._share()
@@ -133,13 +136,13 @@ class OperatorSocket:
         """The answer to whatever comes, as a line."""
         try:
             refusal = await asyncio.to_thread(self._refusal, peer)
-            line = await asyncio.wait_for(
-                reader.readline(), ASK_SECONDS if refusal is None else STRANGER_SECONDS
-            )
+            if refusal is not None:
+                with suppress(ValueError):  # it is too long, and refused all the same
+                    await asyncio.wait_for(reader.readline(), STRANGER_SECONDS)
+                return _line(_error(Refused(refusal)))
+            line = await asyncio.wait_for(_question(reader), ASK_SECONDS)
         except ValueError:
             return _line(_error(BadInput(f"a question may have {LINE_BYTES} bytes")))
-        if refusal is not None:
-            return _line(_error(Refused(refusal)))
         task = asyncio.current_task()
         assert task is not None
         self._asked.add(task)
@@ -174,6 +177,21 @@ class OperatorSocket:
         if peer.is_of_a_session(os.getpid(), self._group):
             return "this process belongs to a session, and a session acts as its own agent only"
         return None
+
+
+async def _question(reader: asyncio.StreamReader) -> bytes:
+    """An operator's line. Raises ValueError where it is too long."""
+    parts: list[bytes] = []
+    size = 0
+    while chunk := await reader.read(2**20):
+        line, end, _ = chunk.partition(b"\n")
+        parts += [line, end]
+        if end:
+            break
+        size += len(chunk)
+        if size > LINE_BYTES:
+            raise ValueError("the question is too long")
+    return b"".join(parts)
 
 
 def _is_answered(path: Path) -> bool:

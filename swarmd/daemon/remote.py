@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from swarmd.core.changes import SendHandoff
@@ -81,7 +82,8 @@ class LoopControl:
             id = await daemon.store.writer.run(lambda connection: self._rows(connection, wish))
             ended: Future[None] = Future()
             self._waiters[id] = ended
-            starter.add(order_of(sessions.row(daemon.reader, id), definition, wish.from_session))
+            order = order_of(sessions.row(daemon.reader, id), definition, wish.from_session)
+            starter.add(replace(order, summary=wish.summary))
         starter.pump()
         log.info("queued by %s", wish.by, extra={"agent": wish.agent, "session": id})
         if daemon.stopping:
@@ -122,7 +124,7 @@ class LoopControl:
             if done.refusals:
                 raise Refused("; ".join(done.refusals))
         return slots.queue(
-            connection, agent=wish.agent, trigger="manual", now=now, by=wish.by, mode=wish.mode,
+            connection, agent=wish.agent, trigger=wish.trigger, now=now, by=wish.by, mode=wish.mode,
             note=_note(wish, handoff),
             cause_handoff=handoff, depth=1 if handoff is not None else 0, subject=wish.subject,
         )  # fmt: skip

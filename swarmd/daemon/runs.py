@@ -45,7 +45,7 @@ class Runs:
         agent = order.definition or tree.agent(order.agent)
         if agent is None:
             return f"the agent {order.agent!r} is not in force any more"
-        if order.trigger == "manual":
+        if order.is_asked_for:
             return None
         if not agent.enabled:
             return "the agent was disabled before it started"
@@ -77,7 +77,9 @@ class Runs:
             log.warning("could not be cancelled: %s", error, extra=about(order.agent, order.id))
             return False
         log.info("cancelled before it started: %s", reason, extra=about(order.agent, order.id))
+        self._daemon.compactions.dropped(order)
         self._daemon.control.ended(order.id)
+        self._daemon.adapting.touch([order.agent])
         return True
 
     def ended(self, order: Order, outcome: str) -> None:
@@ -88,8 +90,18 @@ class Runs:
                 self._tell(order, outcome)
         except Exception as error:  # noqa: BLE001 - a read that fails must not keep the others from starting
             log.error("its end could not be read", exc_info=error, extra=about(order.agent, order.id))
+        self._look_at_memory(order, outcome)
         daemon.control.ended(order.id)
+        daemon.adapting.touch([order.agent])
+        daemon.indexing.wake()
         daemon.starter.pump()
+
+    def _look_at_memory(self, order: Order, outcome: str) -> None:
+        try:
+            if self._daemon.failed is None:
+                self._daemon.compactions.ended(order, outcome)
+        except Exception as error:  # noqa: BLE001 - as above
+            log.error("its memory could not be looked at", exc_info=error, extra=about(order.agent, order.id))
 
     def _tell(self, order: Order, outcome: str) -> None:
         reader = self._daemon.reader

@@ -12,7 +12,7 @@ from datetime import datetime
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
 
-from swarmd.core.schedule import Schedule, next_slot
+from swarmd.core.schedule import ChosenSchedule, Schedule, next_slot
 
 Fire = Callable[[str], None]
 
@@ -38,6 +38,7 @@ class Scheduler:
         self._now = now
         self._scheduler = AsyncIOScheduler(timezone="UTC")
         self._keys: set[str] = set()
+        self._once: dict[str, datetime | None] = {}
 
     def start(self) -> None:
         """Begin."""
@@ -54,10 +55,23 @@ class Scheduler:
             if self._scheduler.get_job(key) is not None:
                 self._scheduler.remove_job(key)
         for key in schedules.keys() - self._keys:
-            # Lateness is ours to judge: without these the library drops what is a second late.
-            self._scheduler.add_job(self._on_loop, _NextSlot(schedules[key], self._now), args=(key,), id=key,
-                                    misfire_grace_time=None, coalesce=True, max_instances=1_000_000)  # fmt: skip
+            self._watch(key, schedules[key])
         self._keys = set(schedules)
+
+    def once(self, key: str, moment: datetime | None) -> None:
+        """Call for this key at that moment, and no more for an earlier one that it was told (None: not at all)."""
+        if self._once.get(key) == moment:
+            return
+        self._once[key] = moment
+        if self._scheduler.get_job(key) is not None:
+            self._scheduler.remove_job(key)
+        if moment is not None and moment > self._now():  # what is due already is found by the daemon's tick
+            self._watch(key, ChosenSchedule(instant=moment))
+
+    def _watch(self, key: str, schedule: Schedule) -> None:
+        # Lateness is ours to judge: without these the library drops what is a second late.
+        self._scheduler.add_job(self._on_loop, _NextSlot(schedule, self._now), args=(key,), id=key,
+                                misfire_grace_time=None, coalesce=True, max_instances=1_000_000)  # fmt: skip
 
     async def _on_loop(self, key: str) -> None:
         """The library calls plain functions in threads, coroutines on the loop."""

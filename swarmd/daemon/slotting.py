@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
-from swarmd.core.schedule import Schedule, jitter_of, next_slot
+from swarmd.core.schedule import ChosenSchedule, Schedule, jitter_of, next_slot
 from swarmd.core.slots import Decisions, SlotDecision, due, overlapping
 from swarmd.core.tree import Tree
 from swarmd.service.rows import held_by, schedule_of
 from swarmd.store import queries
 from swarmd.store.slots import Claim
+
+ADAPTIVE = "adaptive"
+"""The key of all adaptive schedules: of each only its next moment is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +43,14 @@ class Book:
     truth, the rows say.
     """
 
-    def __init__(self, tree: Tree, handled: Mapping[str, datetime]) -> None:
+    def __init__(
+        self, tree: Tree, handled: Mapping[str, datetime], chosen: Mapping[str, datetime] | None = None
+    ) -> None:
         self.schedules: dict[str, Schedule] = {}
         self.members: dict[str, list[str]] = {}
         self._keys: dict[str, str] = {}
+        self._chosen: dict[str, datetime] = dict(chosen or {})
+        """Of agents with an adaptive schedule: the moment that was chosen last."""
         self._handled: dict[str, datetime] = {}
         self._next: dict[str, datetime] = {}
         self._earliest: datetime | None = None
@@ -52,6 +59,10 @@ class Book:
         self.handled(handled)
 
     def _enter(self, name: str, agent: Agent) -> None:
+        if agent.when.adaptive is not None:
+            self.members.setdefault(ADAPTIVE, []).append(name)
+            self._keys[name] = ADAPTIVE
+            return
         key = key_of(agent)
         if key is None:
             return
@@ -70,19 +81,50 @@ class Book:
             key = self._keys.get(name)
             if key is None:
                 continue
+            self._handled[name] = moment
+            if key == ADAPTIVE:
+                self._expect(name, self._chosen_after(name))
+                continue
             if (key, moment) not in found:
                 found[key, moment] = next_slot(self.schedules[key], moment)
-            upcoming = found[key, moment]
-            self._handled[name] = moment
-            if upcoming is None:
-                self._next.pop(name, None)
-            else:
-                self._next[name] = upcoming
+            self._expect(name, found[key, moment])
         self._earliest = min(self._next.values(), default=None)
 
+    def _expect(self, name: str, upcoming: datetime | None) -> None:
+        if upcoming is None:
+            self._next.pop(name, None)
+        else:
+            self._next[name] = upcoming
+
+    def _chosen_after(self, name: str) -> datetime | None:
+        """The agent's chosen moment, where it has no row yet."""
+        moment, handled = self._chosen.get(name), self._handled.get(name)
+        return moment if moment is not None and handled is not None and handled < moment else None
+
+    def choose(self, moments: Mapping[str, datetime]) -> None:
+        """These are the next moments of agents with an adaptive schedule."""
+        for name, moment in moments.items():
+            if self._keys.get(name) == ADAPTIVE:
+                self._chosen[name] = moment
+                self._expect(name, self._chosen_after(name))
+        if moments:
+            self._earliest = min(self._next.values(), default=None)
+
+    def adaptive(self, names: Iterable[str]) -> list[str]:
+        """Those of the agents whose schedule is adaptive."""
+        return [name for name in names if self._keys.get(name) == ADAPTIVE]
+
+    def first_chosen(self) -> tuple[str, datetime | None]:
+        """The key of all adaptive schedules, and which of their moments comes first."""
+        found = (self._next[name] for name in self.members.get(ADAPTIVE, ()) if name in self._next)
+        return ADAPTIVE, min(found, default=None)
+
     def schedule(self, name: str) -> tuple[str, Schedule] | None:
-        """The agent's schedule with its key, or None."""
+        """The agent's schedule with its key, or None; an adaptive one is the moment that was chosen."""
         key = self._keys.get(name)
+        if key == ADAPTIVE:
+            moment = self._chosen.get(name)
+            return None if moment is None else (f"{ADAPTIVE} {moment}", ChosenSchedule(instant=moment))
         return None if key is None else (key, self.schedules[key])
 
     def is_due(self, now: datetime) -> bool:
@@ -111,6 +153,8 @@ class Look:
     busy: Callable[[str], Busy]
     held_up: str | None = None
     """Why the last look could not be written down."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Of agents with an adaptive schedule: why their moment is the one that it is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,11 +186,18 @@ def decide(tree: Tree, names: Iterable[str], book: Book, look: Look) -> Decided:
                 catch_up_max_age_seconds=agent.when.catch_up_max_age_seconds, grace_seconds=look.grace_seconds,
                 blocked=blocked, missed_because=look.missed_because,
             )  # fmt: skip
-        rows = judged[alike].rows
+        rows = _with_reason(judged[alike].rows, look.reasons.get(name))
         decided.handled[name] = max([handled, *(row.last for row in rows)])
         if rows:
             _claims(agent, rows, look, decided)
     return decided
+
+
+def _with_reason(rows: Sequence[SlotDecision], why: str | None) -> Sequence[SlotDecision]:
+    """The rows, those that start something with the reason why it is this moment."""
+    if why is None:
+        return rows
+    return [replace(row, reason=f"{row.reason}: {why}") if row.decision == "started" else row for row in rows]
 
 
 def _blocked(agent: Agent, tree: Tree, pauses: Mapping[str, queries.Row]) -> str | None:
@@ -172,20 +223,20 @@ def _claims(agent: Agent, rows: Iterable[SlotDecision], look: Look, decided: Dec
                 look.held_up is not None and look.held_up not in row.reason and row.decision == "coalesced"
             )
             reason = f"{look.held_up}; {row.reason}" if held_up else row.reason
-            decided.claims.append(_claim(agent, row, row.decision, reason))
+            decided.claims.append(_claim(agent, row, row.decision, reason, look))
             continue
         verdict = overlapping(agent.when.overlap, started, queued=waiting)
         reason = verdict.reason if verdict.action != "start" else row.reason
-        decided.claims.append(_claim(agent, row, verdict.decision, reason))
+        decided.claims.append(_claim(agent, row, verdict.decision, reason, look))
         waiting = waiting or verdict.decision in ("started", "deferred")
         if verdict.action == "cancel_and_start" and started is not None:
             decided.cancel.append(started)
 
 
-def _claim(agent: Agent, row: SlotDecision, decision: str, reason: str) -> Claim:
+def _claim(agent: Agent, row: SlotDecision, decision: str, reason: str, look: Look) -> Claim:
     start = row.attempt_start
     if start is not None and row.trigger != "catch_up" and agent.when.jitter_seconds:
         start += timedelta(seconds=jitter_of(agent.name, agent.when.jitter_seconds))
     return Claim(agent=agent.name, slot=row.slot, last=row.last, count=row.count, decision=decision, reason=reason,
                  trigger=row.trigger or "cron", not_before=start,
-                 note=reason if row.trigger == "catch_up" else "")  # fmt: skip
+                 note=reason if row.trigger == "catch_up" else look.reasons.get(agent.name, ""))  # fmt: skip

@@ -236,10 +236,7 @@ def _prepare(request: Request, host: Host, where: Workspace, desk: Desk) -> _Pre
         timeout_seconds=request.timeout_seconds, token_limit=request.token_limit, dated=_dated(request.timezone),
         programs=_programs(request, host, where, options, known),
     )  # fmt: skip
-    memory = MemoryDesk(
-        agent=request.owner, folder=where.memory, base=request.memory, read_only=request.read_only, desk=desk
-    )
-    return _Prepared(where=where, job=job, memory=memory)
+    return _Prepared(where=where, job=job, memory=MemoryDesk.of(request, where.memory, desk))
 
 
 def _options(options: Options, host: Host) -> Mapping[str, Any]:

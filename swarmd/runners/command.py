@@ -60,8 +60,9 @@ class Command:
     desk: Literal["socket", "mcp"] = "socket"
 
     def plan(self, request: Request, host: Host, where: Workspace, url: str) -> Plan:
-        """The command, with the whole prompt, the desk's socket and the token in its environment."""
+        """The command, with the whole prompt; in its environment the desk's socket and the token, if it may act."""
         options = Options.model_validate(dict(request.options))
+        own = {"SWARMD_SOCKET": where.socket, "SWARMD_TOKEN": request.token} if request.acts else {}
         return Plan(
             program=options.command[0],
             argv=options.command,
@@ -69,7 +70,7 @@ class Command:
             workdir=options.workdir,
             env=options.env,
             pass_env=options.pass_env,
-            own={"SWARMD_SOCKET": where.socket, "SWARMD_TOKEN": request.token},
+            own=own,
         )
 
     def reading(self, request: Request, say: Say, plan: Plan) -> None:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from swarmd.core.memory import (
     FOLDER_BYTES,
     FOLDER_FILES,
+    FULL,
     file_limit,
     matches,
     path_problem,
     size_problems,
+    too_large,
     tree_problems,
 )
 from swarmd.core.wire import MemoryTree
@@ -149,12 +151,12 @@ class _Walk:
             if found.st_nlink > 1:
                 return f"{path} has {found.st_nlink} hard links; a memory file may have one"
             if found.st_size > file_limit(path):
-                return f"{path} may have {file_limit(path)} bytes; it has {found.st_size}"
+                return too_large(path, found.st_size, file_limit(path))
             data = _read(handle, file_limit(path) + 1)
         self.files[path] = data
         self.size += len(data)
         if self.size > FOLDER_BYTES:
-            self._stop(f"the memory folder may have {FOLDER_BYTES} bytes; it has more")
+            self._stop(f"{FULL}the folder may have {FOLDER_BYTES:,} bytes, and has more")
         return None
 
     def _stop(self, problem: str) -> None:

@@ -10,8 +10,18 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from swarmd.core.memory import FIRST_FILE, appended, matches, path_problem, size_problems, tree_problems
-from swarmd.core.wire import JSON, Desk, MemoryTree, Message, Reply
+from swarmd.core.authority import keeps_none
+from swarmd.core.memory import (
+    ARCHIVE,
+    FIRST_FILE,
+    appended,
+    is_archive,
+    matches,
+    path_problem,
+    room_problem,
+    tree_problems,
+)
+from swarmd.core.wire import JSON, Desk, MemoryTree, Message, Reply, Request
 from swarmd.errors import BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.runners.memory_copy import put, read_memory, take_away
 
@@ -32,15 +42,24 @@ class MemoryDesk:
     """The memory of one running session: one call after the other, so that a checkpoint never sees half of one."""
 
     def __init__(
-        self, *, agent: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk
-    ) -> None:
+        self, *, agent: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk,
+        keeps: bool = True, archived: int = 0,
+    ) -> None:  # fmt: skip
         self._agent = agent
         self._folder = folder
         self._base = base
         self._read_only = read_only
         self._desk = desk
+        self._keeps = keeps
+        self._archived = archived
         self._one_at_a_time = asyncio.Lock()
         self._answers: OrderedDict[str, Reply] = OrderedDict()
+
+    @classmethod
+    def of(cls, request: Request, folder: str, desk: Desk) -> MemoryDesk:
+        """That of a session whose memory copy is in `folder`."""
+        return cls(agent=request.agent, folder=folder, base=request.memory, read_only=request.read_only, desk=desk,
+                   keeps=request.keeps_memory, archived=request.archived)  # fmt: skip
 
     async def answer(self, message: Message) -> Reply:
         """Any call of the session: this is where each transport (socket, MCP, a worker's channel) hands it in. What is
@@ -75,14 +94,31 @@ class MemoryDesk:
             return answer
 
     async def _answer(self, message: Message) -> Reply:
+        if message.call == "memory_show" and self._is_archived(message.args.get("file")):
+            return await self._desk.call(message)
         try:
-            return Reply(value=await asyncio.to_thread(self._do, message.call, dict(message.args)))
+            value = await asyncio.to_thread(self._do, message.call, dict(message.args))
+            if message.call == "memory_list" and self._archived:
+                value["items"] += await self._archive()
+            return Reply(value=value)
         except SwarmdError as error:
             detail = {"act": message.call, "reason": str(error), "file": message.args.get("file")}
             self._desk.event("refused", detail)
             return Reply(error=str(error), kind=error.kind)
 
+    def _is_archived(self, file: JSON) -> bool:
+        """Whether it is one of the older texts, which are in the store and not in the copy."""
+        return self._archived > 0 and isinstance(file, str) and is_archive(file)
+
+    async def _archive(self) -> list[JSON]:
+        reply = await self._desk.call(Message(id="", call="memory_list", args={"folder": ARCHIVE}))
+        if reply.error is not None:
+            raise Failed(reply.error)
+        return [{"file": row["path"], "bytes": row["bytes"]} for row in reply.value["items"]]
+
     def _do(self, call: str, args: dict[str, Any]) -> JSON:
+        if not self._keeps and call != "memory_list":
+            raise Refused(keeps_none(self._agent))
         args.pop("agent", None)
         if call == "memory_show" and args.get("file") is None:
             args["file"] = FIRST_FILE
@@ -107,6 +143,8 @@ class MemoryDesk:
         return tree.as_files()
 
     def _list(self) -> JSON:
+        if not self._keeps:
+            return {"items": [], "next": None}
         items = [{"file": path, "bytes": len(data)} for path, data in sorted(self._files().items())]
         return {"items": items, "next": None}
 
@@ -129,7 +167,7 @@ class MemoryDesk:
         return self._put(file, files, appended(files.get(file, b""), _utf8(text)))
 
     def _delete(self, file: str) -> JSON:
-        if file not in self._files():
+        if not self._is_archived(file) and file not in self._files():
             raise NotFound(f"there is no memory file {file[:200]!r}")
         self._may_change(file)
         try:
@@ -141,10 +179,11 @@ class MemoryDesk:
     def _put(self, file: str, files: dict[str, bytes], data: bytes) -> JSON:
         self._may_change(file)
         # Only what this act would bring about is its fault: problems that are there already are for the end.
-        sizes = {path: len(old) for path, old in files.items()}
-        problems = [*tree_problems([*files, file]), *size_problems((sizes | {file: len(data)}).items())]
-        for problem in problems:
-            if problem not in [*tree_problems(files), *size_problems(sizes.items())]:
+        had = set(tree_problems(files))
+        new = [problem for problem in tree_problems([*files, file]) if problem not in had]
+        room = room_problem({path: len(old) for path, old in files.items()}, file, len(data))
+        for problem in (*new, room):
+            if problem is not None:
                 raise Refused(problem)
         try:
             put(self._folder, file, data)

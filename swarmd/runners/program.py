@@ -116,13 +116,10 @@ class ProgramRunner:
         self, request: Request, desk: Desk, where: Workspace, steps: Steps
     ) -> AsyncIterator[str]:
         """While it lasts, the session's token speaks at the desk; what was begun by then is done to its end."""
-        memory = MemoryDesk(
-            agent=request.owner,
-            folder=where.memory,
-            base=request.memory,
-            read_only=request.read_only,
-            desk=desk,
-        )
+        if not request.acts:
+            yield ""
+            return
+        memory = MemoryDesk.of(request, where.memory, desk)
         if self._adapter.desk == "mcp":
             url = await self._host.mcp.admit(request.token, memory)
             try:

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swarmd.core.transcript import OUTPUT
 from swarmd.core.wire import MemoryTree
 from swarmd.errors import Failed
 from swarmd.runners.host import Host
@@ -54,7 +55,7 @@ def places(host: Host, session: str) -> Workspace:
         memory=os.path.join(folder, "memory"),
         temp=os.path.join(folder, "tmp"),
         bin=os.path.join(folder, "bin"),
-        log=os.path.join(folder, "output.log"),
+        log=os.path.join(folder, OUTPUT),
         socket=os.path.join(host.runtime_dir, "s", session, "desk.sock"),
     )
 

@@ -12,9 +12,10 @@ from swarmd.errors import BadInput, NotFound
 from swarmd.service import rows
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, items, moment_text, window
-from swarmd.store import queries, trees
+from swarmd.store import adaptive, queries, trees
 
 if TYPE_CHECKING:
+    from swarmd.core.adaptive import Pace
     from swarmd.core.agent import Agent
 
 
@@ -29,11 +30,13 @@ def _agents(view: View, only: str | None = None) -> list[dict[str, JSON]]:
     running = {row["agent"]: row["id"] for row in queries.live(connection) if row["state"] == "running"}
     last = queries.last_sessions(connection)
     work = queries.open_work(connection)
+    paces = adaptive.paces(connection)
     return [
         rows.agent_doc(
             agent, held=rows.held_by(name, tree.above(name), pauses), pauses=pauses,
             problem=known[name]["problem"] if name in known else None, running=running.get(name),
             last=last.get(name), open_handoffs=work.get(name, 0), now=view.now,
+            pace=paces.get(name),
         )
         for name, agent in tree.agents.items() if (only is None or name == only) and view.sees(name)
     ]  # fmt: skip
@@ -84,7 +87,7 @@ def _removed(view: View, definition: Agent) -> dict[str, JSON]:
         definition, held=(), pauses={}, problem="it is not in force: its file is gone", running=None, last=last,
         open_handoffs=queries.open_work(view.connection).get(definition.name, 0), now=view.now,
     )  # fmt: skip
-    return {**document, "next": None}
+    return {**document, "next": None, "next_reason": None}
 
 
 def why(view: View, args: Args) -> JSON:
@@ -98,11 +101,12 @@ def why(view: View, args: Args) -> JSON:
     definition = view.tree.agent(agent)
     pauses = queries.pauses(view.connection)
     held = rows.held_by(agent, view.tree.above(agent), pauses)
-    fire = None if definition is None else rows.next_start(definition, view.now)
+    pace = adaptive.pace(view.connection, agent)
+    fire = None if definition is None else rows.next_start(definition, view.now, pace)
     return {
         "items": [rows.slot_doc(row) for row in slots],
         "next_fire": None if fire is None else to_text(fire),
-        "next_reason": _next_reason(view, agent, held, pauses),
+        "next_reason": _next_reason(view, agent, held, pauses, pace),
         "sessions": [
             rows.session_doc(row if view.session_refusal(row) is None else rows.withheld(row), [])
             for row in _beside_slots(view, agent, at)
@@ -119,7 +123,9 @@ def _beside_slots(view: View, agent: str, at: str | None) -> list[queries.Row]:
     return [row for row in by_then if row["ended"] is None or row["ended"] >= at]
 
 
-def _next_reason(view: View, agent: str, held: Sequence[str], pauses: dict[str, queries.Row]) -> str:
+def _next_reason(
+    view: View, agent: str, held: Sequence[str], pauses: dict[str, queries.Row], pace: Pace | None
+) -> str:
     definition = view.tree.agent(agent)
     if definition is None:
         return "it is not in force"
@@ -128,13 +134,17 @@ def _next_reason(view: View, agent: str, held: Sequence[str], pauses: dict[str, 
     if held:
         pause = pauses[held[0]]
         return f"paused at {held[0]} by {pause['by']}: {pause['reason'] or 'no reason given'}; its slots are skipped"
+    if (words := rows.next_words(definition, view.now, pace)) is not None:
+        return words
     if rows.schedule_of(definition) is None:
         return "it has no schedule; it starts when somebody runs it"
     return "by its schedule"
 
 
 def next(view: View, args: Args) -> JSON:
-    """The next starts of one agent, or of all: `fires` has agent, slot and start, earliest first."""
+    """The next starts of one agent, or of all: `fires` has agent, slot and start, earliest first; of an adaptive
+    schedule no more than the next one is known, with the reason why it is that one.
+    """
     count = window(args, 10).n
     names = [view.agent(args)] if args.get("agent") else [n for n in view.tree if view.sees(n)]
     fires: list[tuple[datetime, dict[str, JSON]]] = []
@@ -145,12 +155,16 @@ def next(view: View, args: Args) -> JSON:
 
 
 def _fires(view: View, name: str, count: int) -> list[tuple[datetime, dict[str, JSON]]]:
-    from swarmd.core.schedule import jitter_of, next_slot
+    from swarmd.core.schedule import ChosenSchedule, jitter_of, next_slot
     from swarmd.core.zones import parse_zone, show_instant
 
     agent = view.tree.agent(name)
-    schedule = None if agent is None else rows.schedule_of(agent)
-    if agent is None or schedule is None or not agent.enabled:
+    if agent is None or not agent.enabled:
+        return []
+    schedule, reason = rows.schedule_of(agent), None
+    if agent.when.adaptive is not None and (pace := adaptive.pace(view.connection, name)) is not None:
+        schedule, reason = ChosenSchedule(instant=pace.next), pace.reason
+    if schedule is None:
         return []
     zone, jitter = parse_zone(agent.when.timezone), jitter_of(name, agent.when.jitter_seconds)
     found: list[tuple[datetime, dict[str, JSON]]] = []
@@ -158,6 +172,7 @@ def _fires(view: View, name: str, count: int) -> list[tuple[datetime, dict[str, 
     while len(found) < count and (slot := next_slot(schedule, after)) is not None:
         start = slot + timedelta(seconds=jitter)
         found.append((start, {"agent": name, "slot": to_text(slot), "start": to_text(start),
-                              "local": show_instant(start, zone), "timezone": agent.when.timezone}))  # fmt: skip
+                              "local": show_instant(start, zone), "timezone": agent.when.timezone,
+                              "reason": reason}))  # fmt: skip
         after = slot
     return found

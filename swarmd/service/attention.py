@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from swarmd.core.instants import to_text
 from swarmd.core.sessions import GOOD
+from swarmd.service import attention_memory
+from swarmd.service.attention_item import item
 from swarmd.service.view import JSON, Args, View, items
 from swarmd.store import queries, sessions
 
@@ -33,24 +35,25 @@ def found(view: View) -> list[dict[str, JSON]]:
 
 
 def _all(view: View) -> Iterator[dict[str, Any]]:
+    last = {agent: row for agent, row in queries.last_sessions(view.connection).items() if agent in view.tree}
+    full = attention_memory.full(view, last)
     yield from _folder(view)
-    yield from _failures(view)
+    yield from _failures(view, last, {item["agent"] for item in full})
+    yield from full
+    yield from attention_memory.past_its_room(view, last)
+    yield from attention_memory.lost(view)
     yield from _pauses(view)
     yield from _handoffs(view)
     yield from _conflicts(view)
     for row in queries.problems(view.connection):
         if row["severity"] == "error":
-            yield _item(f"file:{row['file']}:{row['line'] or 0}:{row['field'] or ''}", "bad_file", None, row["since"],
+            yield item(f"file:{row['file']}:{row['line'] or 0}:{row['field'] or ''}", "bad_file", None, row["since"],
                         row["text"], "mend the file; swarmd check shows every problem")  # fmt: skip
     for row in queries.raised(view.connection):
-        yield _item(row["id"], row["kind"], row["agent"], row["since"], row["text"], row["next_step"])
+        yield item(row["id"], row["kind"], row["agent"], row["since"], row["text"], row["next_step"])
     for row in queries.reports(view.connection, queries.Window(n=SHOWN), to_operator=True):
-        yield _item(f"report:{row['id']}", "report", row["agent"], row["at"], row["text"],
+        yield item(f"report:{row['id']}", "report", row["agent"], row["at"], row["text"],
                     f"swarmd attention ack report:{row['id']}")  # fmt: skip
-
-
-def _item(id: str, kind: str, agent: str | None, since: str, text: str, next_step: str) -> dict[str, Any]:
-    return {"id": id, "kind": kind, "agent": agent, "since": since, "text": text, "next_step": next_step}
 
 
 def _folder(view: View) -> Iterator[dict[str, Any]]:
@@ -60,18 +63,23 @@ def _folder(view: View) -> Iterator[dict[str, Any]]:
     mode = status.st_mode & 0o777
     if mode != 0o700:
         since = to_text(datetime.fromtimestamp(status.st_ctime, UTC))
-        yield _item("state:mode", "state", None, since, f"{state} has mode {mode:04o}; 0700 is wanted: it is private",
+        yield item("state:mode", "state", None, since, f"{state} has mode {mode:04o}; 0700 is wanted: it is private",
                     f"chmod 700 {state}")  # fmt: skip
 
 
-def _failures(view: View) -> Iterator[dict[str, Any]]:
-    for agent, last in queries.last_sessions(view.connection).items():
-        if last["outcome"] in GOOD or last["outcome"] == "cancelled" or agent not in view.tree:
+def _failures(
+    view: View, newest: Mapping[str, queries.Row], full: Collection[str]
+) -> Iterator[dict[str, Any]]:
+    """Of a session that was refused because the memory is full, that is what is told."""
+    for agent, last in newest.items():
+        if last["outcome"] in GOOD or last["outcome"] == "cancelled":
+            continue
+        if agent in full and last["outcome"] == "refused":
             continue
         count, since = sessions.failures(view.connection, agent)
         streak = f"{count} in a row since {since}; the last: " if count > 1 else ""
         kind = "refused" if last["outcome"] == "refused" else "failing"
-        yield _item(
+        yield item(
             f"{kind}:{agent}", kind, agent, since or last["ended"],
             f"session {last['id']} {last['outcome']}: {streak}{last['reason']}",
             f"swarmd session show {last['id']}",
@@ -81,7 +89,7 @@ def _failures(view: View) -> Iterator[dict[str, Any]]:
 def _pauses(view: View) -> Iterator[dict[str, Any]]:
     for point, row in queries.pauses(view.connection).items():
         agent = None if point == "all" else point
-        yield _item(f"paused:{point}", "paused", agent, row["at"], _paused(point, row),
+        yield item(f"paused:{point}", "paused", agent, row["at"], _paused(point, row),
                     f"swarmd resume {point}")  # fmt: skip
 
 
@@ -91,11 +99,11 @@ def _paused(point: str, row: queries.Row) -> str:
 
 def _handoffs(view: View) -> Iterator[dict[str, Any]]:
     for row in queries.overdue(view.connection, to_text(view.now - OVERDUE)):
-        yield _item(f"overdue:{row['id']}", "overdue", row["receiver"], row["due"],
+        yield item(f"overdue:{row['id']}", "overdue", row["receiver"], row["due"],
                     f"handoff {row['id']} from {row['sender']} to {row['receiver']} was due {row['due']}",
                     f"swarmd handoff show {row['id']}")  # fmt: skip
     for row in queries.undeliverable(view.connection):
-        yield _item(f"dead:{row['id']}", "dead_letter", None, row["created"],
+        yield item(f"dead:{row['id']}", "dead_letter", None, row["created"],
                     f"handoff {row['id']} from {row['sender']} waits for {row['receiver']}: receiver missing",
                     f"bring the agent back, or swarmd handoff cancel {row['id']}")  # fmt: skip
 
@@ -106,6 +114,6 @@ def _conflicts(view: View) -> Iterator[dict[str, Any]]:
         by_agent.setdefault(row["agent"], []).append(row)
     for agent, rows in by_agent.items():
         paths = ", ".join(sorted({row["path"] for row in rows}))
-        yield _item(f"conflict:{agent}", "conflict", agent, rows[-1]["at"],
+        yield item(f"conflict:{agent}", "conflict", agent, rows[-1]["at"],
                     f"{len(rows)} conflicts in the memory of {agent} ({paths})",
                     f"swarmd memory conflicts {agent}")  # fmt: skip

@@ -28,6 +28,9 @@ class RunWish:
     from_session: int | None = None
     subject: str | None = None
     """An earlier session, whose snapshot the new one is given; it saves nothing."""
+    trigger: str = "manual"
+    """Or `compact`: its memory is to be made small, by `summary` where a person gives one."""
+    summary: str | None = None
 
 
 class Control(Protocol):

@@ -47,7 +47,7 @@ def rules_of(places: Places, runner_kinds: Kinds) -> Rules:
     forbidden = tuple(str(path) for path in (places.agents, places.state, places.runtime))
     return Rules(
         kinds=runner_kinds, host_zone=host_zone(os.environ)[0],
-        write_problems=_WriteProblems(forbidden),
+        write_problems=_WriteProblems(forbidden), sessions_write=forbidden[1:],
     )  # fmt: skip
 
 

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from swarmd.core.documents import memory_doc
-from swarmd.core.memory import path_problem
+from swarmd.core.documents import file_doc, memory_doc
+from swarmd.core.memory import is_archive, path_problem
 from swarmd.core.owners import shared_name, shared_owner, subject_owner
 from swarmd.errors import BadInput, NotFound
-from swarmd.service.view import JSON, Args, View, items, number
+from swarmd.service.view import JSON, Args, View, items, number, one_more, page, text, window
 from swarmd.store import owners, queries
 from swarmd.store.rows import DamagedText, is_text
 
 if TYPE_CHECKING:
     from swarmd.core.world import Document
 
+ARCHIVED_READ = 50
+"""Of how many archived files a list has the first line."""
+FIRST_LINE_READ = 4096
+
 
 def memory_list(view: View, args: Args) -> JSON:
-    """The files of an agent's memory."""
-    agent = view.memory_of(args)
-    return items([{**memory_doc(d), "first_line": _first_line(d)} for d in view.world.documents(agent)])
+    """The files of an agent's memory; `folder`: those below it alone, and nothing of their texts."""
+    agent, folder = view.memory_of(args), text(args, "folder", required=False)
+    files = [file for file in view.world.files(agent) if file.path.startswith(folder)]
+    if folder:
+        return items([file_doc(file) for file in files])
+    texts: dict[str, Document | None] = {document.path: document for document in view.world.documents(agent)}
+    # Of what is archived the newest; the texts of hundreds are not read for a list.
+    for file in [file for file in files if is_archive(file.path)][-ARCHIVED_READ:]:
+        texts[file.path] = view.world.document(agent, file.path)
+    return items([{**file_doc(file), "first_line": _first_line(texts.get(file.path))} for file in files])
 
 
-def _first_line(document: Document) -> str:
-    lines = (document.data or b"").decode("utf-8", "replace").strip().splitlines()
+def _first_line(document: Document | None) -> str:
+    data = b"" if document is None or document.data is None else document.data
+    lines = data[:FIRST_LINE_READ].decode("utf-8", "replace").strip().splitlines()
     return lines[0][:200] if lines else ""
 
 
@@ -72,13 +85,28 @@ def _revision(view: View, agent: str, path: str, rev: int) -> bytes:
     return data or b""
 
 
+NOTES: Mapping[str, str] = {
+    "write": "written", "merge": "merged with other edits", "adopt": "a person's edit", "restore": "restored",
+    "revert": "a session undone", "compact": "compaction", "consolidate": "consolidation",
+}  # fmt: skip
+"""How a revision was made, in words; what stands here not says it by its own name."""
+
+
 def memory_history(view: View, args: Args) -> JSON:
     """The revisions of an agent's memory, newest first."""
-    agent = view.memory_of(args)
+    agent, asked = view.memory_of(args), window(args)
     path = path_of(args) if args.get("file") else None
-    rows = queries.revisions(view.connection, agent, path)
+    found = queries.revisions(view.connection, agent, path, one_more(asked))
+    rows, rest = page(found, asked, lambda row: str(row["at"]))
     return items([{"rev": r["rev"], "file": r["path"], "by": r["by"], "at": r["at"], "bytes": r["size"],
-                   "note": "deleted" if r["hash"] is None else r["how"]} for r in rows])  # fmt: skip
+                   "note": _note(r)} for r in rows], rest)  # fmt: skip
+
+
+def _note(row: queries.Row) -> str:
+    how = NOTES.get(row["how"], row["how"])
+    if row["hash"] is not None:
+        return how
+    return "deleted" if row["how"] == "write" else f"deleted: {how}"
 
 
 def memory_diff(view: View, args: Args) -> JSON:
@@ -98,23 +126,22 @@ def memory_diff(view: View, args: Args) -> JSON:
 
 def memory_blame(view: View, args: Args) -> JSON:
     """Who wrote each line of a memory file: the revision that brought it."""
+    from swarmd.core.blame import Revision, origins
+    from swarmd.core.merge import keys_of, lines_of
+
     agent, path = view.memory_of(args), path_of(args)
-    rows = list(reversed(queries.revisions(view.connection, agent, path, 100_000)))
+    rows = queries.all_revisions(view.connection, agent, path)
     if not rows:
         raise NotFound(f"{agent} has no memory file {path!r}")
-    import difflib
-
-    lines: list[tuple[str, dict[str, Any]]] = []
-    for row in rows:
-        new = (view.world.revision(agent, path, row["rev"]) or b"").decode("utf-8", "replace").splitlines()
-        matcher = difflib.SequenceMatcher(None, [line for line, _ in lines], new, autojunk=False)
-        merged: list[tuple[str, dict[str, Any]]] = []
-        for tag, a1, a2, b1, b2 in matcher.get_opcodes():
-            merged.extend(lines[a1:a2] if tag == "equal" else [(line, row) for line in new[b1:b2]])
-        lines = merged
+    by_rev = {row["rev"]: row for row in rows}
+    known = [Revision(**{name: row[name] for name in ("rev", "parent", "hash", "by", "how")}) for row in rows]
+    brought = origins(known, lambda rev: view.world.revision(agent, path, rev) or b"")
+    head = view.world.revision(agent, path, max(by_rev)) or b""
+    lines = zip(keys_of(lines_of(head)), brought, strict=True)
     return {"agent": agent, "file": path, "lines": [
-        {"line": n, "text": line, "rev": row["rev"], "by": row["by"], "at": row["at"]}
-        for n, (line, row) in enumerate(lines, 1)
+        {"line": n, "text": line.decode("utf-8", "replace"), "rev": rev, "by": by_rev[rev]["by"],
+         "at": by_rev[rev]["at"]}
+        for n, (line, rev) in enumerate(lines, 1)
     ]}  # fmt: skip
 
 

@@ -12,11 +12,12 @@ from swarmd.errors import BadInput, Busy, NotFound, Refused
 from swarmd.service import attention, rows
 from swarmd.service.caller import Operator
 from swarmd.service.control import RunWish
-from swarmd.service.operating_memory import memory_restore, memory_take
+from swarmd.service.operating_import import memory_import
+from swarmd.service.operating_memory import memory_compact, memory_restore, memory_take
 from swarmd.service.operating_sessions import session_apply, session_cancel, session_discard, session_revert
 from swarmd.service.operating_subjects import forget_subject
 from swarmd.service.reading import read
-from swarmd.service.sessions_named import named
+from swarmd.service.sessions_named import must_be_free, named
 from swarmd.service.view import JSON, Args, View, subject_of, text
 from swarmd.store import audit, holding, moving, owners, queries
 from swarmd.store.connections import Connection
@@ -95,14 +96,14 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
         raise Refused(
             f"{agent} is paused at {held[0]}; resume it with swarmd resume {held[0]}, or add --force"
         )
-    _must_be_free(view, agent)
+    must_be_free(view, agent)
     subject = subject_of(args)
     earlier = _earlier(view, agent, mode, args)
     if mode == "dry_run":
         return _dry_run(service, view, agent, args)
     given = {name: text(args, name, required=False) or None for name in ("text", "file_text", "file_path")}
     wish = RunWish(
-        agent=agent, by=caller.by, mode=mode, force=bool(args.get("force")),
+        agent=agent, by=caller.by, mode=mode, force=bool(args.get("force")), trigger="manual",
         from_session=None if earlier is None else earlier["id"],
         subject=subject if earlier is None else earlier["subject"], **given,
     )  # fmt: skip
@@ -135,14 +136,6 @@ def _earlier(view: View, agent: str, mode: str, args: Args) -> queries.Row | Non
         raise BadInput(f"from_session: session {row['id']} is one of {row['agent']}, not of {agent}")
     rebuilt(view.connection, row)
     return row
-
-
-def _must_be_free(view: View, agent: str) -> None:
-    for row in queries.live(view.connection):
-        if row["agent"] == agent and row["state"] == "running":
-            raise Busy(
-                f"{agent} already runs (session {row['id']}); wait for it, or swarmd session cancel {row['id']}"
-            )
 
 
 def _dry_run(service: Service, view: View, agent: str, args: Args) -> JSON:
@@ -235,6 +228,7 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
 ACTS: Mapping[str, Act] = {
     "pause": pause, "resume": resume, "run": run, "session_cancel": session_cancel, "session_apply": session_apply,
     "session_discard": session_discard, "session_revert": session_revert, "attention_ack": attention_ack,
-    "reload": reload, "rename": rename, "forget": forget, "memory_restore": memory_restore, "memory_take": memory_take,
-    "forget_subject": forget_subject,
+    "reload": reload, "rename": rename, "forget": forget, "forget_subject": forget_subject,
+    "memory_restore": memory_restore, "memory_take": memory_take, "memory_import": memory_import,
+    "memory_compact": memory_compact,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What only an operator does to memory: bring a revision back, settle a conflict."""
+"""What only an operator does to memory: make it small, bring a revision back, settle a conflict."""
 
 from __future__ import annotations
 
@@ -6,17 +6,65 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.changes import Change, WriteMemory
+from swarmd.core.compaction import log_of, summarizer_of
+from swarmd.core.memory import FIRST_FILE
 from swarmd.core.merge import lines_of
+from swarmd.core.sessions import COMPACT
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, Failed, NotFound
 from swarmd.service.caller import Operator
+from swarmd.service.control import RunWish
 from swarmd.service.memory_reads import path_of
-from swarmd.service.view import JSON, Args, number
-from swarmd.store import holding, queries
+from swarmd.service.sessions_named import must_be_free
+from swarmd.service.view import JSON, Args, View, number, text
+from swarmd.store import compactions, holding, queries, sessions
 from swarmd.store.connections import Connection
 
 if TYPE_CHECKING:
+    from swarmd.core.agent import Agent
     from swarmd.service.acting import Service
+
+
+def memory_compact(service: Service, caller: Operator, args: Args) -> JSON:
+    """Put a summary in the place of MEMORY.md, and its whole text into the archive. The answer comes at the end of the
+    session that does it.
+    """
+    view = service.view(caller)
+    agent, summary = view.agent(args), text(args, "summary", required=False) or None
+    found = view.tree.agent(agent)
+    if found is None:
+        raise NotFound(f"the agent {agent!r} is not in force; swarmd agent history {agent} tells why")
+    if args.get("summary") is not None and not (summary or "").strip():
+        raise BadInput("the summary is empty")
+    must_be_free(view, agent)
+    service.store.folders.settle(agent)
+    head = service.view(caller).world.document(agent, FIRST_FILE)
+    if head is None or not (head.data or b"").strip():
+        raise NotFound(f"{agent} has nothing in {FIRST_FILE} that could be made small")
+    if summary is None and not _has_summarizer(found, head.data or b""):
+        raise BadInput(
+            f"nobody is there to summarize the memory of {agent}: give a summary with --summary-file, or set "
+            f"memory.summarizer_model or memory.summarizer_command in {agent}.toml"
+        )
+    id = service.control.run(RunWish(agent=agent, by=caller.by, trigger=COMPACT, summary=summary))
+    return _compacted(service.view(caller), id)
+
+
+def _has_summarizer(agent: Agent, data: bytes) -> bool:
+    rotates = agent.memory.log or log_of(data) is not None
+    return summarizer_of(agent, asked=True) is not None or rotates
+
+
+def _compacted(view: View, id: int) -> JSON:
+    row = sessions.row(view.connection, id)
+    told = compactions.figures(view.connection, id) if row["outcome"] == "committed" else {}
+    head = view.world.document(row["agent"], FIRST_FILE)
+    return {
+        "agent": row["agent"], "file": FIRST_FILE, "session": id, "outcome": row["outcome"], "reason": row["reason"],
+        "rev": head.rev if head is not None else None, "archive": told.get("archive"),
+        "tokens_before": told.get("before"), "tokens_after": told.get("after"),
+        "tokens_in": row["tokens_in"], "tokens_out": row["tokens_out"], "usd": row["usd"],
+    }  # fmt: skip
 
 
 def memory_restore(service: Service, caller: Operator, args: Args) -> JSON:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from swarmd.core.owners import subject_owner
@@ -10,7 +11,8 @@ from swarmd.errors import BadInput, Busy, NotFound
 from swarmd.service.caller import Operator
 from swarmd.service.view import JSON, Args, subject_of
 from swarmd.store import audit, moving, owners
-from swarmd.store.connections import Connection
+from swarmd.store.connections import Connection, StoreError
+from swarmd.store.indexing import SEARCH_SECONDS
 
 if TYPE_CHECKING:
     from swarmd.service.acting import Service
@@ -48,4 +50,7 @@ def forget_subject(service: Service, caller: Operator, args: Args) -> JSON:
     texts = service.store.writer.do(work)
     folders.remove(owner)
     service.store.writer.do(lambda connection: moving.forget_texts(connection, texts))
+    with suppress(StoreError, OSError):  # the index is made of what there is, sooner or later
+        service.index.look_again_at(row["id"] for row in found)
+        service.index.bring_up_to_date(SEARCH_SECONDS)
     return {"agent": agent, "subject": subject, "sessions": len(found), "forgotten": True}

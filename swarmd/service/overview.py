@@ -13,7 +13,7 @@ from swarmd.service import usage_reads
 from swarmd.service.operator import runtime_of, socket_client
 from swarmd.service.rows import held_by
 from swarmd.service.view import JSON, Args, View, items
-from swarmd.store import opening, queries
+from swarmd.store import adaptive, opening, queries
 
 PATIENCE_SECONDS = 2.0
 
@@ -33,9 +33,27 @@ def status(view: View, args: Args) -> JSON:
         "running": queries.counts(view.connection),
         "last_session": {"id": ended[0]["id"], "at": ended[0]["queued"]} if ended else None,
         "attention": {"count": len(open_items), "oldest": oldest, "kinds": dict(sorted(kinds.items()))},
+        "next_adaptive": _next_adaptive(view),
         "today": usage_reads.since(view, to_text(view.now.replace(hour=0, minute=0, second=0, microsecond=0))),
         "now": to_text(view.now),
     }  # fmt: skip
+
+
+def _next_adaptive(view: View) -> JSON:
+    """Of the agents whose schedule follows the work: who is due first, and why then."""
+    pauses = queries.pauses(view.connection)
+    for agent, pace in sorted(
+        adaptive.paces(view.connection).items(), key=lambda pair: (pair[1].next, pair[0])
+    ):
+        definition = view.tree.agent(agent)
+        starts = (
+            definition is not None
+            and definition.enabled
+            and not held_by(agent, view.tree.above(agent), pauses)
+        )
+        if starts and pace.next > view.now:
+            return {"agent": agent, "slot": to_text(pace.next), "reason": pace.reason}
+    return None
 
 
 def _answers(view: View) -> bool:
@@ -114,8 +132,25 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
          "this kernel has no Landlock: sessions of level auto run without a fence"),
         ("cgroup", True, f"a control group for each session under {delegated}" if delegated else
          "no delegated control group: sessions' processes are found as descendants of their supervisor"),
+        ("search", *_search_index(view)),
         ("problems", not problems, f"{len(problems)} problems in files"),
     ]  # fmt: skip
+
+
+def _search_index(view: View) -> tuple[bool, str]:
+    """Whether the search index has all that there is."""
+    from swarmd.store.indexing import state_of
+
+    index = state_of(view.places.state)
+    size = f"{index.rows} texts, {index.bytes // 2**20} MiB"
+    if index.complete is None:
+        return False, f"the search index is still to be made ({size}): the daemon does it, or a search"
+    last = queries.last_end(view.connection)
+    behind = last is not None and last > index.complete
+    return not behind, (
+        f"the search index has what there was at {index.complete} ({size})"
+        + ("; sessions have ended since, which the daemon or a search puts in" if behind else "")
+    )
 
 
 def _of_agent(view: View, name: str) -> JSON:
@@ -124,6 +159,7 @@ def _of_agent(view: View, name: str) -> JSON:
     from swarmd.runners import registry
     from swarmd.runners.confinement import fence
     from swarmd.service.loading import kinds
+    from swarmd.session.skills import rules_here
 
     agent = view.tree.agent(name)
     if agent is None:
@@ -134,6 +170,8 @@ def _of_agent(view: View, name: str) -> JSON:
     found.append({"name": "runner", "ok": True, "text": registry.told(agent.runner_kind, runner)})
     found += [
         {"name": field_name(one.path), "ok": False, "text": one.text}
-        for one in lacking(agent, os.environ, view.now, kinds())
+        for one in lacking(
+            agent, os.environ, view.now, kinds(), rules_here(view.tree, str(view.places.state))
+        )
     ]
     return {"agent": name, "level": level, **items(found)}

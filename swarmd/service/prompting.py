@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from swarmd.core.adaptive import Pace
 from swarmd.core.agent import Agent
 from swarmd.core.prompt import assemble
 from swarmd.core.schedule import last_slot
@@ -15,13 +16,16 @@ from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import rows
 from swarmd.service.view import JSON, Args, View, moment, subject_of, text
 from swarmd.session.instructions import standing
+from swarmd.session.skills import skills_of
 from swarmd.session.tokens import TokenCounter
+from swarmd.store import adaptive
 from swarmd.store.snapshots import snapshot
 
 TRIGGERS = (
     "cron",
     "every",
     "at",
+    "adaptive",
     "handoff",
     "reply",
     "report",
@@ -33,7 +37,7 @@ TRIGGERS = (
 )
 
 
-OF_A_SLOT = ("cron", "every", "at", "catch_up")
+OF_A_SLOT = ("cron", "every", "at", "adaptive", "catch_up")
 LOOK_BACK = timedelta(days=1500)
 """Far enough for a slot of 29 February."""
 
@@ -51,9 +55,14 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
     if trigger not in TRIGGERS:
         raise BadInput(f"trigger: {trigger!r:.40} is none of {', '.join(TRIGGERS)}")
     at = moment(args, "at") or view.now
-    slot = _slot(agent, at) if trigger in OF_A_SLOT else None
-    subject = _subject(view, name, args)
-    seen = snapshot(view.connection, agent, Trigger(kind=trigger, slot=slot), at, subject=subject)
+    pace = adaptive.pace(view.connection, name) if agent.when.adaptive is not None else None
+    slot = _slot(agent, at, pace) if trigger in OF_A_SLOT else None
+    reasons = (pace.reason,) if pace is not None and trigger == "adaptive" else ()
+    skills = skills_of(agent, view.tree, str(view.places.state)).skills
+    seen = snapshot(
+        view.connection, agent, Trigger(kind=trigger, slot=slot, reasons=reasons), at, skills=skills,
+        subject=_subject(view, name, args),
+    )  # fmt: skip
     counter = TokenCounter(None, os.environ, lambda _warning: None)
     return seen, assemble(seen, counter.count, standing=standing(agent, str(view.places.state)))
 
@@ -68,8 +77,10 @@ def _subject(view: View, name: str, args: Args) -> str | None:
     return wanted
 
 
-def _slot(agent: Agent, at: datetime) -> datetime | None:
+def _slot(agent: Agent, at: datetime, pace: Pace | None) -> datetime | None:
     """The slot that a session of the schedule which starts at that moment is for."""
+    if pace is not None:
+        return pace.next if pace.next <= at else None
     schedule = rows.schedule_of(agent)
     return None if schedule is None else last_slot(schedule, at - LOOK_BACK, at)
 
@@ -78,6 +89,8 @@ def _usual(agent: Agent) -> str:
     when = agent.when
     if when.cron is not None:
         return "cron"
+    if when.adaptive is not None:
+        return "adaptive"
     return "every" if when.every_seconds is not None else "at" if when.at is not None else "manual"
 
 

@@ -11,6 +11,7 @@ from swarmd.core.instants import maybe_text
 from swarmd.store.queries import Row
 
 if TYPE_CHECKING:
+    from swarmd.core.adaptive import Pace
     from swarmd.core.agent import Agent
     from swarmd.core.schedule import Schedule
 
@@ -77,21 +78,43 @@ def schedule_of(agent: Agent) -> Schedule | None:
     return None
 
 
-def next_start(agent: Agent, now: datetime) -> datetime | None:
-    """When the agent's next slot starts a session, jitter included."""
-    from swarmd.core.schedule import jitter_of, next_slot
+def next_slot_of(agent: Agent, now: datetime, pace: Pace | None) -> datetime | None:
+    """The agent's next slot. `pace`: of an adaptive schedule, of which no more than that one is known; None while the
+    session runs on whose end it depends.
+    """
+    from swarmd.core.schedule import next_slot
 
+    if agent.when.adaptive is not None:
+        return pace.next if pace is not None and pace.next > now else None
     schedule = schedule_of(agent)
-    slot = None if schedule is None else next_slot(schedule, now)
+    return None if schedule is None else next_slot(schedule, now)
+
+
+def next_start(agent: Agent, now: datetime, pace: Pace | None = None) -> datetime | None:
+    """When the agent's next slot starts a session, jitter included."""
+    from swarmd.core.schedule import jitter_of
+
+    slot = next_slot_of(agent, now, pace)
     return (
         None if slot is None else slot + timedelta(seconds=jitter_of(agent.name, agent.when.jitter_seconds))
     )
 
 
+def next_words(agent: Agent, now: datetime, pace: Pace | None) -> str | None:
+    """Of an adaptive schedule: why its next moment is that one; None for the others, which say it themselves."""
+    if agent.when.adaptive is None:
+        return None
+    if pace is None:
+        return "its first moment is not chosen yet: the daemon does so when it runs"
+    return (
+        pace.reason if pace.next > now else "its next moment is chosen when the session of this one has ended"
+    )
+
+
 def schedule_text(agent: Agent) -> str | None:
     """The schedule in one line, or None."""
-    if agent.when.cron is not None:
-        return agent.when.cron
+    if agent.when.cron is not None or agent.when.adaptive is not None:
+        return agent.when.text
     from swarmd.core.schedule import describe
     from swarmd.core.zones import parse_zone
 
@@ -106,13 +129,15 @@ def held_by(name: str, above: Sequence[str], pauses: Mapping[str, Row]) -> list[
 
 def agent_doc(
     agent: Agent, *, held: Sequence[str], pauses: Mapping[str, Row], problem: str | None, running: int | None,
-    last: Row | None, open_handoffs: int, now: datetime,
+    last: Row | None, open_handoffs: int, now: datetime, pace: Pace | None = None,
 ) -> dict[str, JSON]:  # fmt: skip
     """An agent in force and how it fares."""
+    starts = not held and agent.enabled
     return {
         "name": agent.name, "parent": agent.parent, "enabled": agent.enabled, "paused": bool(held), "problem": problem,
         "schedule": schedule_text(agent), "timezone": agent.when.timezone,
-        "next": maybe_text(None if held or not agent.enabled else next_start(agent, now)), "running": running,
+        "next": maybe_text(next_start(agent, now, pace) if starts else None), "running": running,
+        "next_reason": next_words(agent, now, pace) if starts else None,
         "last_session": last["id"] if last is not None else None,
         "last_outcome": last["outcome"] if last is not None else None,
         "last_ended": last["ended"] if last is not None else None, "open_handoffs": open_handoffs,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from swarmd.core.instants import from_text, to_text
-from swarmd.errors import BadInput, NotFound, Refused
+from swarmd.errors import BadInput, Busy, NotFound, Refused
 from swarmd.service.view import View
 from swarmd.store import queries, sessions
 
@@ -57,3 +57,12 @@ def _moment(view: View, agent: str, time: str) -> str:
         return to_text(found)
     except OverflowError:
         raise BadInput(f"{time!r:.40} is before the year 1 or after the year 9999") from None
+
+
+def must_be_free(view: View, agent: str) -> None:
+    """Raises Busy where a session of the agent runs."""
+    for row in queries.live(view.connection):
+        if row["agent"] == agent and row["state"] == "running":
+            raise Busy(
+                f"{agent} already runs (session {row['id']}); wait for it, or swarmd session cancel {row['id']}"
+            )

@@ -21,9 +21,11 @@ from swarmd.core.world import Actor, World
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.session import drafts
 from swarmd.session.drafts import TakenUp
-from swarmd.session.elsewhere import Elsewhere, base_after
-from swarmd.session.journal import Bases, Journal, differences
+from swarmd.session.elsewhere import Elsewhere
+from swarmd.session.interaction import SessionLog
+from swarmd.session.journal import Bases, Journal, base_after, differences
 from swarmd.session.known_secrets import Masking
+from swarmd.session.lookups import looked_up, sorry
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, Tally, line, note, overtaken_draft, refusal
 from swarmd.session.transcript import Transcript
@@ -38,6 +40,9 @@ REFUSALS_KEPT = 500
 ACTS_PER_SESSION = 5000
 """More is no work but a loop; each act costs a judgement and a line of the journal."""
 
+Saved = tuple[list[Change], list[tuple[int, Change]], committing.Committed]
+"""Of a checkpoint: its changes, those of drafts that others had closed, and what was committed."""
+
 
 class SessionDesk:
     """core.wire.Desk for one session at one epoch. It is not thread-safe: it lives on the daemon's loop, where calls
@@ -47,7 +52,7 @@ class SessionDesk:
     def __init__(
         self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree, bases: Bases,
         seen: Mapping[tuple[str, str], int], made_from: Mapping[tuple[str, str], int], journal: Journal,
-        transcript: Transcript, saves: bool, masking: Masking, past: Past | None = None,
+        transcript: Transcript, saves: bool, masking: Masking, past: Past | None = None, log: SessionLog | None = None,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._agent = agent
@@ -72,6 +77,7 @@ class SessionDesk:
         self._acts = 0
         self.masking = masking
         self.transcript = transcript
+        self.log = log
         self.tally = Tally()
         self.closed = False
 
@@ -81,6 +87,8 @@ class SessionDesk:
         """An act or a read; a repeated message id gets the first answer again."""
         async with self._turn:
             known = self._answers.get(message.id)
+            if known is None and message.call in acts.SEARCHES and not self.closed:
+                return self._answered(message, await looked_up(self._ports, self._actor, message, self._past))
             return known if known is not None else self._answered(message, self._once(message))
 
     async def checkpoint(self, message: Message, memory: MemoryTree, problems: tuple[str, ...]) -> Reply:
@@ -100,6 +108,8 @@ class SessionDesk:
             self._count_tools(detail["tools"])
             detail = {name: value for name, value in detail.items() if name != "tools"}
         self.transcript.add(kind, detail)
+        if self.log is not None:
+            self.log.event(kind, detail)
         if kind == "usage":
             self.tally.note_usage(detail)
         if kind == "refused" and str(detail.get("act")) in acts.ACTS:
@@ -120,14 +130,20 @@ class SessionDesk:
             self.closed = True
 
     def changes_with(self, memory: MemoryTree | None, problems: Sequence[str] = ()) -> list[Change]:
-        """Everything staged, and the difference that the memory copy makes. With `problems` not all of the copy was
-        read: what is missing in it may still be there, and does not count as deleted.
+        """Everything staged, the difference that the memory copy makes, and at last the log. With `problems` not all
+        of the copy was read: what is missing in it may still be there, and does not count as deleted.
         """
-        if memory is None:
-            return list(self.tally.changes)
-        found = self._memory_changes(self.masking.tree(memory, self._base))
+        if memory is None or not self._agent.memory.persistent:
+            found: list[Change] = []
+        else:
+            found = self._memory_changes(self.masking.tree(memory, self._base))
         kept = [c for c in found if not (problems and isinstance(c, WriteMemory) and c.data is None)]
-        return [*self.tally.changes, *kept]
+        return self._with_log([*self.tally.changes, *kept])
+
+    def _with_log(self, changes: list[Change]) -> list[Change]:
+        did_something = bool(changes or self.tally.refusals or self.tally.drafts or self.tally.failed)
+        logged = self.log.change(did_something=did_something) if self.log is not None else None
+        return [*changes, logged] if logged is not None else changes
 
     def rows(self, connection: Connection) -> World:
         """What its acts are judged on, beside what it has staged itself."""
@@ -149,7 +165,7 @@ class SessionDesk:
 
     def _once(self, message: Message) -> Reply:
         if self.closed:
-            return _sorry(Refused(f"session {self._session} has ended; nothing more is saved of it"))
+            return sorry(Refused(f"session {self._session} has ended; nothing more is saved of it"))
         told = self._told()
         try:
             with reading(self._ports.reader):
@@ -162,7 +178,7 @@ class SessionDesk:
         # What the judge has kept out is noted there; this is what never came before it.
         if is_act and isinstance(fault, SwarmdError) and told == self._told():
             self._refused(message.call, message.args, str(fault))
-        return _sorry(fault)
+        return sorry(fault)
 
     def _told(self) -> int:
         return len(self.tally.refusals) + len(self.tally.superseded)
@@ -310,7 +326,8 @@ class SessionDesk:
     # -- memory and checkpoints -----------------------------------------------------------------------------
 
     def _memory_changes(self, memory: MemoryTree) -> list[Change]:
-        return differences(self._owner, self._base, memory, self._bases)
+        found = differences(self._owner, self._base, memory, self._bases)
+        return found if self.log is None else self.log.beside(found)
 
     async def _checkpoint_in_turn(
         self, message: Message, memory: MemoryTree, problems: Sequence[str]
@@ -322,25 +339,33 @@ class SessionDesk:
             try:
                 return self._answered(message, Reply(value=await self._checkpoint(memory, problems)))
             except (SwarmdError, StoreError, OSError) as error:
-                return self._answered(message, _sorry(error))
+                return self._answered(message, sorry(error))
 
     async def _checkpoint(self, memory: MemoryTree, problems: Sequence[str]) -> dict[str, Any]:
         if self.closed:
             raise Refused(f"session {self._session} has ended; nothing more is saved of it")
+        if not self._agent.memory.persistent:
+            memory, problems = MemoryTree(), ()
         if problems:
             raise Refused(f"the memory copy may not be saved: {'; '.join(problems)}")
         memory = self.masking.tree(memory, self._base)
-        changes = [*self.tally.changes, *self._memory_changes(memory)]
         if not self._saves:
+            changes = self._with_log([*self.tally.changes, *self._memory_changes(memory)])
             return {"checkpoint": None, "changes": [line(change) for change in changes], "superseded": []}
         number = self.tally.checkpoints + 1
-        await self._ports.settle(self._owner, *owners_of(changes))
+        await self._ports.settle(self._owner, *owners_of(self.tally.changes))
+        # Only now: acts wait for their turn, but what is said does not.
+        changes = self._with_log([*self.tally.changes, *self._memory_changes(memory)])
+        log = self.log.at_checkpoint(changes, memory) if self.log is not None else None
         # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
-        changes, closed, committed = await self._commit(changes, number, memory)
+        texts = {hash: memory.blobs[hash] for hash in memory.files.values()} | (log.texts if log else {})
+        changes, closed, committed = await self._commit(changes, number, texts)
         overtaken = [overtaken_draft(change, draft) for draft, change in closed]
         self._saved(number, changes, committed.folded.verdicts, overtaken)
         self._base = memory
+        if log is not None:
+            log.settle(changes, committed.folded.verdicts, self._bases)
         await self._ports.settle(*committed.memory_of)
         lines = zip(changes, committed.folded.verdicts, strict=True)
         return {
@@ -349,14 +374,10 @@ class SessionDesk:
             "superseded": [note.reason for note in self.tally.superseded],
         }
 
-    async def _commit(
-        self, changes: Sequence[Change], number: int, memory: MemoryTree
-    ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
+    async def _commit(self, changes: Sequence[Change], number: int, texts: Mapping[str, bytes]) -> Saved:
         taken = dict(self.tally.drafts)
 
-        def work(
-            connection: Connection,
-        ) -> tuple[list[Change], list[tuple[int, Change]], committing.Committed]:
+        def work(connection: Connection) -> Saved:
             sessions.still_running(connection, self._session, self._epoch)
             kept, closed = drafts.without_closed(connection, taken, changes)
             done = committing.commit(connection, self._actor, kept, self._ports.clock.now(), act="checkpoint",
@@ -364,8 +385,7 @@ class SessionDesk:
             if done.refusals:
                 raise Refused("nothing was saved: " + "; ".join(done.refusals))
             drafts.close(connection, taken)
-            own = {hash: memory.blobs[hash] for hash in memory.files.values()}
-            committing.keep_texts(connection, own | self._elsewhere.texts(kept))
+            committing.keep_texts(connection, {**texts, **self._elsewhere.texts(kept)})
             sessions.checkpointed(connection, self._session, number)
             return kept, closed, done
 
@@ -391,9 +411,3 @@ class SessionDesk:
             for effect in verdict.effects:
                 if isinstance(effect, KeyWritten):
                     self._seen[effect.key.agent, effect.key.key] = effect.key.version
-
-
-def _sorry(error: Exception) -> Reply:
-    if isinstance(error, SwarmdError):
-        return Reply(error=str(error), kind=error.kind)
-    return Reply(error=f"the store did not answer: {error}", kind=Failed.kind)

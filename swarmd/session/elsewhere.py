@@ -11,8 +11,9 @@ from typing import Any
 
 from swarmd.core.changes import AppendMemory, Change, WriteMemory
 from swarmd.core.digests import digest
-from swarmd.core.staging import MemoryWritten, Verdict
+from swarmd.core.staging import Verdict
 from swarmd.core.world import World
+from swarmd.session.journal import base_after
 
 _File = tuple[str, str]
 """Owner and path."""
@@ -65,12 +66,3 @@ class Elsewhere:
             for change in changes
             if isinstance(change, WriteMemory) and change.data is not None and change.agent != self._own
         }
-
-
-def base_after(change: WriteMemory, verdict: Verdict) -> tuple[int, str | None]:
-    """What a session goes on from: the new revision, or its own text where the commit has merged it."""
-    text = None if change.data is None else digest(change.data)
-    for effect in verdict.effects:
-        if isinstance(effect, MemoryWritten) and not effect.merged:
-            return effect.document.rev, None
-    return -1, text

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from swarmd.core.agent import Agent
+from swarmd.core.agent import Agent, Limits
 from swarmd.core.calibration import measured_as
 from swarmd.core.changes import Change, owners_of
 from swarmd.core.judge import fold
@@ -15,7 +16,7 @@ from swarmd.core.staging import Folded, Verdict
 from swarmd.core.wire import Result
 from swarmd.core.world import Actor
 from swarmd.errors import SwarmdError
-from swarmd.session import drafts
+from swarmd.session import drafts, interaction
 from swarmd.session.desk import SessionDesk
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
@@ -23,6 +24,7 @@ from swarmd.session.tally import Note, overtaken_draft
 from swarmd.store import audit, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
+from swarmd.store.store import cure, raise_attention
 from swarmd.store.trees import tree_of
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ async def end(
     changes = ending.changes
     if desk is not None:
         for owner in (order.owner, *sorted(owners_of(changes) - {order.owner})):
-            await _settled(ports, owner)
+            await settled(ports, owner)
 
     def work(connection: Connection) -> tuple[str, frozenset[str]]:
         if epoch is not None:
@@ -67,11 +69,11 @@ async def end(
     if desk is not None:
         desk.close()
     for name in memory_of:
-        await _settled(ports, name)
+        await settled(ports, name)
     return outcome
 
 
-async def _settled(ports: Ports, agent: str) -> None:
+async def settled(ports: Ports, agent: str) -> None:
     """Bring memory files up to date, where that can be done now: the end of a session does not hang on it. What
     waits is done before the agent's next session, which does.
     """
@@ -105,25 +107,47 @@ def _ended(
             _keep(connection, order.id, desk.tally.checkpoints + 1, changes, outcome)
         if draft:
             drafts.hand_on(connection, desk.tally.drafts)
-        _keep_notes(connection, order, desk, overtaken, ending.result)
+        kept = agent is None or agent.memory.persistent
+        problems = ending.result.memory_problems if ending.result is not None and kept else ()
+        _keep_notes(connection, order, desk, overtaken, problems)
     reason = (desk.masking if desk is not None else Masking()).text(reason)
-    result = ending.result
     in_force = tree_of(connection).agent(order.agent)
-    sessions.end(
-        connection, order.id, outcome=outcome, reason=reason[:REASON_CHARS], now=now,
-        exit=result.exit if result is not None else None, usage=result.usage if result is not None else None,
-        by_model=result.by_model if result is not None else None,
-        limits=in_force.limits if in_force is not None else agent.limits if agent is not None else None, draft=draft,
-    )  # fmt: skip
+    limits = in_force.limits if in_force is not None else agent.limits if agent is not None else None
+    close(
+        connection,
+        order,
+        Ending(outcome=outcome, reason=reason, result=ending.result),
+        now,
+        limits=limits,
+        draft=draft,
+    )
     pair = desk.tally.pair if desk is not None else None
     if pair is not None and agent is not None and order.mode == "commit":
         usage.learn(connection, order.agent, measured_as(agent), order.id, pair)
+    return outcome, memory_of
+
+
+def close(
+    connection: Connection,
+    order: Order,
+    ending: Ending,
+    now: datetime,
+    *,
+    limits: Limits | None = None,
+    draft: Sequence[Change] = (),
+) -> None:
+    """End the row, with what was used; the audit tells of what did not go well. `limits` as in sessions.end."""
+    outcome, reason, result = ending.outcome, ending.reason[:REASON_CHARS], ending.result
+    sessions.end(
+        connection, order.id, outcome=outcome, reason=reason, now=now,
+        exit=result.exit if result is not None else None, usage=result.usage if result is not None else None,
+        by_model=result.by_model if result is not None else None, limits=limits, draft=draft,
+    )  # fmt: skip
     if outcome not in ("committed", "no_change"):
         # The audit never forgets, and what was said about a subject may have to be forgotten: the row has the reason.
-        why = {"reason": reason[:REASON_CHARS]} if order.subject is None else {}
+        why = {"reason": reason} if order.subject is None else {}
         audit.write(connection, at=now, by=f"{order.agent}#{order.id}", act="session_end", target=order.agent,
                     detail={"outcome": outcome, **why}, session=order.id)  # fmt: skip
-    return outcome, memory_of
 
 
 def _committed(
@@ -150,8 +174,21 @@ def _committed(
         *(note.reason for note in notes),
     ]
     reason = f"superseded: {'; '.join(dict.fromkeys(overtaken))}" if overtaken else ""
-    changed = committed.changed or tally.checkpoints > 0 or bool(tally.drafts)
+    _tell_of_log(connection, order, interaction.left_out(kept, verdicts), ports.clock.now())
+    changed = interaction.did_more(kept, verdicts) or tally.checkpoints > 0 or bool(tally.drafts)
     return ("committed" if changed else "no_change"), reason, committed.memory_of, notes
+
+
+def _tell_of_log(connection: Connection, order: Order, left_out: str | None, now: datetime) -> None:
+    """A log that found no room is a person's business: the next ones will find none either."""
+    id = f"log:{order.agent}"
+    if left_out:
+        step = f"swarmd memory edit {order.agent}, or swarmd memory compact {order.agent}"
+        raise_attention(
+            connection, id=id, kind="log", agent=order.agent, text=left_out, next_step=step, now=now
+        )
+    elif left_out is not None:
+        cure(connection, id)
 
 
 def _refused_whole(verdict: Verdict) -> str:
@@ -192,12 +229,15 @@ def _keep(connection: Connection, id: int, part: int, changes: Sequence[Change],
 
 
 def _keep_notes(
-    connection: Connection, order: Order, desk: SessionDesk, overtaken: Sequence[Note], result: Result | None
+    connection: Connection,
+    order: Order,
+    desk: SessionDesk,
+    overtaken: Sequence[Note],
+    problems: Sequence[str],
 ) -> None:
     """What was refused or overtaken and is in no change set: acts when they were asked for, files of the copy."""
     tally, masked = desk.tally, desk.masking.text
     notes = [("refused", n.act, n.target, n.reason) for n in tally.refusals]
-    problems = result.memory_problems if result is not None else ()
     notes += [("refused", "memory_write", f"{order.owner}:", masked(problem)) for problem in problems]
     notes += [("superseded", n.act, n.target, n.reason) for n in (*tally.superseded, *overtaken)]
     committing.note(connection, order.id, notes)

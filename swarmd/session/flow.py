@@ -23,12 +23,14 @@ from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
 from swarmd.core.owners import subject_owner
 from swarmd.core.prompt import assemble
+from swarmd.core.sessions import COMPACT, is_asked_for
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
 from swarmd.core.world import Actor
 from swarmd.errors import Refused, SwarmdError
 from swarmd.runners.outcomes import RunCancelled
 from swarmd.runners.workspace import drop_memory
+from swarmd.session import interaction
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.given_again import past_for
@@ -38,6 +40,7 @@ from swarmd.session.known_secrets import Masking
 from swarmd.session.persistence import surely, through
 from swarmd.session.ports import Ports
 from swarmd.session.requests import request_of
+from swarmd.session.skills import shown_skills
 from swarmd.session.transcript import Transcript
 from swarmd.store import sessions
 from swarmd.store.bases import shown
@@ -49,7 +52,7 @@ from swarmd.store.rows import DamagedText
 from swarmd.store.snapshots import snapshot
 from swarmd.store.trees import keep_definition, tree_of
 
-log = logging.getLogger("swarmd")
+logger = logging.getLogger("swarmd")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,9 @@ class Order:
     definition: Agent | None = None
     from_session: int | None = None
     """An earlier session of the agent, whose snapshot this one is given in place of one of now (see given_again)."""
+    by: str = "schedule"
+    summary: str | None = None
+    """Of a compaction: the summary that a person gives, in place of one that is made."""
     subject: str | None = None
     """What it is about; its memory is then the agent's folder about that subject (core.owners)."""
 
@@ -76,6 +82,11 @@ class Order:
         """Whose folder its own memory is."""
         return self.agent if self.subject is None else subject_owner(self.agent, self.subject)
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether an operator waits for it."""
+        return is_asked_for(self.trigger, self.by)
+
 
 def order_of(
     row: Row | Mapping[str, Any], definition: Agent | None = None, from_session: int | None = None
@@ -83,7 +94,7 @@ def order_of(
     """The order that a queued row means."""
     return Order(id=row["id"], agent=row["agent"], trigger=row["trigger"], slot=maybe_instant(row["slot"]),
                  attempt=row["attempt"], note=row["note"], mode=row["mode"], cause_handoff=row["cause_handoff"],
-                 depth=row["depth"], definition=definition, from_session=from_session,
+                 depth=row["depth"], definition=definition, from_session=from_session, by=row["by"],
                  subject=row["subject"])  # fmt: skip
 
 
@@ -104,6 +115,11 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
     """Run a queued session to its end and return its outcome. Cancelling the task ends it as `cancelled`, for the
     reason that `why_cancelled` gives then.
     """
+    if order.trigger == COMPACT:
+        # Imported here: it stands on this module, and most sessions are none.
+        from swarmd.session.compacting import compact
+
+        return await compact(ports, order, why_cancelled)
 
     async def unprepared(ending: Ending) -> str:
         return await end(ports, order, ending)
@@ -113,7 +129,7 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
     except OutcomeUnknown:
         raise
     except Exception as error:  # noqa: BLE001 - a boundary: a fault of one session is that session's end, not more
-        ending = Ending(outcome="failed", reason=_fault("it could not be started", error))
+        ending = Ending(outcome="failed", reason=fault_of("it could not be started", error))
         return await surely(unprepared, ending, agent=order.agent, session=order.id)
     except asyncio.CancelledError:
         ending = Ending(outcome="cancelled", reason=why_cancelled())
@@ -135,7 +151,7 @@ async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str])
     except OutcomeUnknown:
         raise
     except Exception as error:  # noqa: BLE001 - runners are plug-ins: whatever they raise ends their session
-        reason = _fault(f"the runner {started.agent.runner_kind} broke", error)
+        reason = fault_of(f"the runner {started.agent.runner_kind} broke", error)
         return Ending(
             outcome="failed", reason=reason, changes=await _left(ports, started, result), result=result
         )
@@ -153,6 +169,8 @@ async def _left(ports: Ports, started: Started, result: Result | None) -> tuple[
     """
     desk = started.desk
     await through(asyncio.ensure_future(desk.shut()))
+    if desk.log is not None:
+        desk.log.ended(result)
     memory, problems = (result.memory, result.memory_problems) if result is not None else (None, ())
     changes = desk.changes_with(memory, problems)
     folder = session_folder(ports, started.order.id)
@@ -161,15 +179,17 @@ async def _left(ports: Ports, started: Started, result: Result | None) -> tuple[
         desk.keep_left(changes)
         drop_memory(str(folder))
 
+    if desk.log is not None and (full := interaction.lacks_room(changes, memory or started.memory)):
+        desk.transcript.add("warning", {"text": full})
     # Before the session counts as ended: who follows it reads to the end of it then.
     if unkept := desk.transcript.finish():
-        log.warning("%s", unkept, extra={"agent": started.order.agent, "session": started.order.id})
+        logger.warning("%s", unkept, extra={"agent": started.order.agent, "session": started.order.id})
 
     await through(asyncio.ensure_future(asyncio.to_thread(keep)))
     return tuple(changes)
 
 
-def _fault(what: str, error: Exception) -> str:
+def fault_of(what: str, error: Exception) -> str:
     """A sentence for people: ours say all, a stranger's needs to be told of what it was."""
     return str(error) if isinstance(error, SwarmdError) else f"{what}: {error!r}"
 
@@ -187,21 +207,25 @@ async def _start(ports: Ports, order: Order) -> Started:
     if past is not None:
         facts["cause_handoff"] = None  # it is no work on a handoff: whoever sent that hears nothing of it
     epoch = await ports.writer.run(
-        lambda connection: _mark(connection, order, agent, ports.clock.now(), facts)
+        lambda connection: mark_running(connection, order, agent, ports.clock.now(), facts)
     )
     memory = MemoryTree.of({d.path: d.data for d in seen.memory if d.data is not None})
     masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
+    journal = Journal(folder)
+    log = interaction.of_session(agent, actor, order.trigger, journal, ports.clock.now, masking)
     desk = SessionDesk(
         ports, agent=agent, actor=actor, session=order.id, epoch=epoch, base=memory,
         bases={d.path: (d.rev, None) for d in seen.memory}, made_from=_seen_elsewhere(seen),
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
-        journal=Journal(folder), transcript=Transcript(folder, ports.clock.now, masking),
-        saves=order.mode == "commit", masking=masking, past=past,
+        journal=journal, transcript=Transcript(folder, ports.clock.now, masking),
+        saves=order.mode == "commit", masking=masking, past=past, log=log,
     )  # fmt: skip
+    if log is not None:
+        log.woken(seen)
     desk.tally.counted = prompt.counted
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
-        memory=memory, token=token, secrets=secrets, subject=order.subject,
+        memory=memory, archived=seen.archived, token=token, secrets=secrets, subject=order.subject,
     )  # fmt: skip
     return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk,
                    request=request)  # fmt: skip
@@ -214,20 +238,20 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     if order.from_session is not None:
         past = past_for(reader, order.from_session, agent, ports.count, str(ports.sessions_dir.parent))
         return past, past.seen, assemble(past.seen, ports.count, standing=rules)
+    skills = shown_skills(agent, tree_of(reader), str(ports.sessions_dir.parent))
 
-    def now() -> Snapshot:
-        return snapshot(
-            reader, agent, _trigger(order), ports.clock.now(), session=order.id, subject=order.subject
-        )
+    def read() -> Snapshot:
+        return snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id, skills=skills,
+                        subject=order.subject)  # fmt: skip
 
     try:
-        seen = now()
+        seen = read()
     except DamagedText as damage:
         if not ports.folders.heal(damage.owner):
             raise
         facts = {"agent": order.agent, "session": order.id}
-        log.warning("put back from the published file: %s", damage, extra=facts)
-        seen = now()
+        logger.warning("put back from the published file: %s", damage, extra=facts)
+        seen = read()
     return None, seen, assemble(seen, ports.count, standing=rules)
 
 
@@ -241,13 +265,14 @@ def session_folder(ports: Ports, id: int) -> Path:
     return ports.sessions_dir / str(id)
 
 
-def _mark(
+def mark_running(
     connection: Connection,
     order: Order,
     agent: Agent,
     now: datetime,
     facts: Mapping[str, Any],
 ) -> int:
+    """Write down that the session runs and what it was given; its epoch."""
     if order.definition is not None:  # one that was in force is kept already
         keep_definition(connection, agent, facts["definition"], now)
     return sessions.start(connection, order.id, now, facts)
@@ -285,7 +310,7 @@ async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
     """The ending that a runner's result means, before the commit."""
     changes = await _left(ports, started, result)
     outcome, reason = _outcome(result, started.desk.tally.failed)
-    if outcome == "success" and result.memory_problems:
+    if outcome == "success" and result.memory_problems and started.agent.memory.persistent:
         outcome, reason = "refused", "; ".join(result.memory_problems)
     if outcome == "success":
         problem = await _success_problem(ports, started, result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,13 +11,31 @@ from swarmd.core.calibration import measured_as
 from swarmd.core.digests import prompt_digest
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot
+from swarmd.core.tree import Tree
 from swarmd.errors import Failed, Refused
 from swarmd.session.instructions import standing
+from swarmd.session.skills import skills_of
 from swarmd.store import sessions, usage
 from swarmd.store.bases import rebuilt
 from swarmd.store.connections import Connection, Row, reading
 from swarmd.store.past import Past, past_of
 from swarmd.store.queries import Row as Found
+from swarmd.store.trees import tree_of
+
+
+def with_skills(seen: Snapshot, row: Row | Found, tree: Tree, state: str) -> Snapshot:
+    """The snapshot with the operator's skills, of which the store keeps digests alone: they are read as they are now.
+    Raises Refused where they are not what that session was shown.
+    """
+    shown = json.loads(row["base"]).get("skills", [])
+    skills = skills_of(seen.agent, tree, state).skills
+    if [[skill.name, skill.digest] for skill in skills] != shown:
+        names = sorted({name for name, _ in shown} | {skill.name for skill in skills})
+        raise Refused(
+            f"the prompt of session {row['id']} cannot be made again: skills of the operator's have changed since "
+            f"({', '.join(names)[:200]})"
+        )
+    return replace(seen, skills=skills)
 
 
 def prompt_of(seen: Snapshot, row: Row | Found, count: Callable[[str], int], state: str) -> Prompt:
@@ -38,7 +57,7 @@ def prompt_of(seen: Snapshot, row: Row | Found, count: Callable[[str], int], sta
 def prompt_again(connection: Connection, row: Row | Found, count: Callable[[str], int], state: str) -> Prompt:
     """The same from what is kept. Raises Refused where something is not kept any more, too."""
     with reading(connection):
-        seen = rebuilt(connection, row)
+        seen = with_skills(rebuilt(connection, row), row, tree_of(connection), state)
     return prompt_of(seen, row, count, state)
 
 
@@ -50,11 +69,14 @@ def past_for(
     """
     with reading(connection):
         row = sessions.row(connection, session)
-        past = past_of(connection, row)
+        past, tree = past_of(connection, row), tree_of(connection)
+        past = replace(past, seen=with_skills(past.seen, row, tree, state))
         then = past.seen.agent
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
     prompt_of(past.seen, row, count, state)
     past = past.with_agent(agent)
+    if agent.skills != then.skills:
+        past = replace(past, seen=replace(past.seen, skills=skills_of(agent, tree, state).skills))
     if measured_as(agent) == measured_as(then):
         return past
     # Of another model the counts of then say nothing.

@@ -23,7 +23,7 @@ _STEP = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 def standing(agent: Agent, state: str) -> str:
     """The rules for the agent's kind of runner, then its instructions. Raises Failed where one cannot be read."""
     options: Mapping[str, Any] = agent.runner_options
-    rules = standing_for(agent.runner_kind)
+    rules = standing_for(agent.runner_kind, persistent=agent.memory.persistent)
     named = options.get("instructions") or ()
     if not named:
         return rules

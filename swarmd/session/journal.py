@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from swarmd.core.changes import Change, WriteMemory, change_from_json, change_to_json
+from swarmd.core.digests import digest
+from swarmd.core.staging import MemoryWritten, Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.errors import Failed
 from swarmd.store.disk import boot_id
 
 NAME = "acts.jsonl"
-Bases = Mapping[str, tuple[int, str | None]]
-"""What each memory file of the working copy was made from: revision, and digest where it is none."""
+Base = tuple[int, str | None]
+"""What a memory file of the working copy was made from: revision, and digest where it is none."""
+Bases = Mapping[str, Base]
 
 
 class Journal:
@@ -35,6 +38,10 @@ class Journal:
     def checkpoint(self, number: int, bases: Bases) -> None:
         """Say, before its commit, that checkpoint `number` takes all changes so far."""
         self._line({"checkpoint": number, "bases": {path: list(base) for path, base in bases.items()}})
+
+    def logged(self, number: int, text: str) -> None:
+        """Keep a block of the interaction log; the same number again takes the place of the earlier text."""
+        self._line({"log": number, "text": text})
 
     def left(self, changes: Sequence[Change]) -> None:
         """Keep the difference that the memory copy makes at the end, before the copy is removed."""
@@ -70,6 +77,17 @@ def read(folder: Path, checkpoints: int) -> tuple[list[Change], Bases | None]:
             changes.clear()
             bases = {path: (base[0], base[1]) for path, base in value["bases"].items()}
     return changes, bases
+
+
+def log_blocks(folder: Path, checkpoints: int) -> list[str]:
+    """The blocks of the interaction log that came after the last checkpoint that the store knows of."""
+    found: dict[int, str] = {}
+    for value in _lines(folder):
+        if "log" in value:
+            found[value["log"]] = value["text"]
+        elif value.get("checkpoint", checkpoints + 1) <= checkpoints:
+            found.clear()
+    return [text for _, text in sorted(found.items())]
 
 
 def keep_left(folder: Path, changes: Sequence[Change]) -> bool:
@@ -122,3 +140,14 @@ def differences(agent: str, base: MemoryTree, memory: MemoryTree, bases: Bases) 
                 WriteMemory(agent=agent, path=path, data=memory.read(path), base=rev, base_hash=hash)
             )
     return found
+
+
+def base_after(change: WriteMemory, verdict: Verdict) -> tuple[int, str | None]:
+    """What the working copy goes on from after a checkpoint: the new revision, or its own text where the commit has
+    merged it.
+    """
+    text = None if change.data is None else digest(change.data)
+    for effect in verdict.effects:
+        if isinstance(effect, MemoryWritten) and not effect.merged:
+            return effect.document.rev, None
+    return -1, text

@@ -86,9 +86,10 @@ class Masking:
         files: dict[str, str] = {}
         blobs: dict[str, bytes] = {}
         for path, name in memory.files.items():
-            data = memory.blobs[name] if name in known else mask(memory.blobs[name], self.secrets)
+            old = memory.blobs[name]
+            data = old if name in known else mask(old, self.secrets)
             kept = path if path in base.files else self.text(path)
-            files[kept] = digest(data)
+            files[kept] = name if data == old else digest(data)
             blobs[files[kept]] = data
         return MemoryTree(files=dict(sorted(files.items())), blobs=blobs)
 

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 from swarmd.core.agent import Agent
 from swarmd.core.owners import shared_owner
 from swarmd.core.wire import MemoryTree, Request, Runner
-from swarmd.core.world import Actor, World
 from swarmd.store.connections import Connection
 from swarmd.store.database import Writer
 from swarmd.store.memory import MemoryFolders
 
-Read = Callable[[Actor, World, str, Mapping[str, Any]], Any]
-"""A read of the service, on the world as the session sees it: (actor, world, name, arguments) -> document."""
+Read = Callable[..., Any]
+"""A read of the service, on the world as the session sees it: (actor, world, name, arguments) -> document; from another
+thread with its connection behind them."""
 
 
 class Clock(Protocol):

@@ -6,8 +6,11 @@ import json
 from datetime import datetime
 from pathlib import Path
 
-from swarmd.core.changes import Change
+from swarmd.core.changes import AppendMemory, Change
+from swarmd.core.interaction_log import HEADING
+from swarmd.core.memory import FIRST_FILE
 from swarmd.core.owners import subject_owner
+from swarmd.core.sessions import COMPACT, is_asked_for
 from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
@@ -33,7 +36,7 @@ def recover(store: Store, host: Host, now: datetime) -> list[int]:
         if row["state"] == "running":
             _end_lost(store, host, row, now)
             lost.append(row["id"])
-        elif row["trigger"] == "manual" or row["mode"] != "commit":
+        elif is_asked_for(row["trigger"], row["by"]) or row["trigger"] == COMPACT or row["mode"] != "commit":
             _end_queued(store, row["id"], now)
     return lost
 
@@ -49,7 +52,8 @@ def _end_queued(store: Store, id: int, now: datetime) -> None:
 def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
     where, check = places(host, str(row["id"])), places(host, f"{row['id']}/check")
     kill_leftovers(where.socket, check.temp)
-    staged, made = _left(store, host, row, now) if row["mode"] == "commit" else ([], [])
+    saves = row["mode"] == "commit" and row["trigger"] != COMPACT
+    staged, made = _left(store, host, row, now) if saves else ([], [])
     # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
     # has made of its memory is kept before that, should this process die meanwhile too.
     if journal.keep_left(Path(where.folder), made):
@@ -84,28 +88,35 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[li
         return [], []  # what the checkpoint has saved already cannot be told from what came after it
     if (ended := journal.left(folder)) is not None:
         return changes, ended
+    logged = _logged(row, journal.log_blocks(folder, row["checkpoints"]))
     if not whole:
-        return (
-            changes,
-            [],
-        )  # what a power cut has left of the memory copy is nothing that the session has written
+        # What a power cut has left of the memory copy is nothing that the session has written.
+        return changes, logged
     shown = json.loads(row["base"])["memory"] if row["base"] else {}
     known: journal.Bases = bases if bases is not None else {path: (rev, None) for path, rev in shown.items()}
     owner = row["agent"] if row["subject"] is None else subject_owner(row["agent"], row["subject"])
     base = _base_tree(SqlWorld(store.reader(), now), owner, known)
     copy = folder / "memory"
-    if not copy.is_dir():
-        return changes, []
     agent = trees.definition(store.reader(), row["definition"]) if row["definition"] else None
+    if not copy.is_dir() or (agent is not None and not agent.memory.persistent):
+        return changes, logged
     own = agent.memory.read_only if agent is not None else ()
     memory, problems = read_memory(str(copy), base, (*own, "archive/**"))
     if memory is None or problems:
-        return changes, []
+        return changes, logged
     # Its token is dead, and known only by its hash.
     passed = passed_by(host.environ)
     secrets = passed(agent.runner_options, agent.folder) if agent is not None else ()
     masked = Masking(secrets).tree(memory, base)
-    return changes, journal.differences(owner, base, masked, known)
+    return changes, [*journal.differences(owner, base, masked, known), *logged]
+
+
+def _logged(row: queries.Row, blocks: list[str]) -> list[Change]:
+    """The blocks that were to be added to the log, as the session's end would have had them."""
+    if not blocks:
+        return []
+    owner = row["agent"] if row["subject"] is None else subject_owner(row["agent"], row["subject"])
+    return [AppendMemory(agent=owner, path=FIRST_FILE, text="".join(blocks), under=HEADING)]
 
 
 def _base_tree(world: SqlWorld, agent: str, bases: journal.Bases) -> MemoryTree:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from swarmd.core.ancestry import Known, base_of, removed_lines
-from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, tree_problems
+from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, is_archive, tree_problems
 from swarmd.core.merge import Merged, merge
 from swarmd.core.owners import subject_of
 from swarmd.core.staging import Conflict
 from swarmd.core.world import Document, agent_of
 from swarmd.errors import Busy
-from swarmd.store import audit, documents, marks
+from swarmd.store import audit, documents, losses, marks, texts
 from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
 from swarmd.store.marks import Mark
 from swarmd.store.shelf import Shelf
 from swarmd.store.stable import File, Unfit
+from swarmd.store.stable import Look as LookOf
 
 BASES = 8
 """How many of the last revisions a person's text may have been made from."""
@@ -66,9 +67,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """The revisions that a person's text makes, over the head that they were planned for."""
+    """The revisions that a person's text makes, over the head that they were planned for, and that one's text."""
 
     over: int
+    head: bytes | None
     documents: tuple[tuple[Document, int], ...]
     conflicts: tuple[Conflict, ...]
     conflicts_by: str
@@ -93,7 +95,8 @@ def adopt(shelf: Shelf, agent: str, unsure: Collection[str] = ()) -> list[Adopte
     for path, file in look.edited.items():
         mark = known.get(path)
         seen = None if mark is None or path in unsure else mark
-        item = take(shelf, agent, path, file, seen, None)
+        beside = [other.data for name, other in look.edited.items() if name != path]
+        item = take(shelf, agent, path, file, seen, None, beside)
         adopted += [item] if item is not None else []
     return adopted
 
@@ -158,7 +161,7 @@ def look_at(folder: Folder, known: Mapping[str, Mark], shelf: Shelf) -> Look:
         return look
     listing = folder.listing(known)
     look.problems |= listing.unfit
-    here = _look_at_files(folder, listing, known, look)
+    here = _look_at_files(folder, listing, known, look, shelf)
     missing = [path for path, mark in known.items() if mark.seen_hash is not None and path not in here]
     if listing.whole:
         # What lies behind a link or in a folder that cannot be read is not gone.
@@ -168,10 +171,20 @@ def look_at(folder: Folder, known: Mapping[str, Mark], shelf: Shelf) -> Look:
     return look
 
 
-def _look_at_files(folder: Folder, listing: Listing, known: Mapping[str, Mark], look: Look) -> set[str]:
+def _look_at_files(
+    folder: Folder, listing: Listing, known: Mapping[str, Mark], look: Look, shelf: Shelf
+) -> set[str]:
     here: set[str] = set()
     total = 0
-    for path in sorted(listing.files):
+    before, after = shelf.looks.get(folder.agent, {}), dict[str, tuple[LookOf, str]]()
+    for path, seen in sorted(listing.files.items()):
+        mark = known.get(path)
+        as_before = before.get(path)
+        if mark is not None and seen is not None and as_before == (seen, mark.seen_hash):
+            after[path] = as_before
+            total += 0 if is_archive(path) else seen[2]
+            here.add(path)
+            continue
         found = folder.read(path)
         if found is None:
             continue
@@ -179,18 +192,20 @@ def _look_at_files(folder: Folder, listing: Listing, known: Mapping[str, Mark], 
         if isinstance(found, Unfit):
             look.problems[path] = found.why
             continue
-        mark = known.get(path)
-        total += len(found.data)
+        if found.look is not None:
+            after[path] = found.look, found.digest
+        total += 0 if is_archive(path) else len(found.data)
         if mark is not None and found.digest == mark.seen_hash:
             continue
         if mark is not None and found.digest == mark.hash:
             look.published.append((path, mark.rev, found.digest))
         elif mark is not None and mark.phase == "todo" and found.digest == mark.swap_hash:
             look.published.append((path, mark.swap_rev or 0, found.digest))
-        elif total > FOLDER_BYTES:
+        elif total > FOLDER_BYTES and not is_archive(path):
             look.problems[path] = f"with it the folder has more than {FOLDER_BYTES} bytes: it is not taken"
         else:
             look.edited[path] = found
+    shelf.looks[folder.agent] = after
     return here
 
 
@@ -212,7 +227,7 @@ def _refuse_edits(look: Look, known: Mapping[str, Mark]) -> None:
     """Leave out new files whose names cannot stand beside the others."""
     names = {path for path, mark in known.items() if mark.hash is not None} - set(look.gone)
     new = sorted(set(look.edited) - names)
-    if not tree_problems([*names, *new]):
+    if not new or not tree_problems([*names, *new]):
         return
     for path in new:
         if problems := tree_problems([*names, path]):
@@ -250,6 +265,7 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
             return None
         document = Document(agent=agent, path=path, rev=head.rev + 1, data=None, at=shelf.clock(), by=by)
         documents.add_revision(connection, document, head.rev, "adopt")
+        losses.note(connection, losses.Rewrite(document=document, before=head.rev, over=head.data))
         marks.seen(connection, agent, path, document.rev, None)
         adopted = Adopted(agent=agent, path=path, rev=document.rev, head=document.rev, by=by, deleted=True)
         _audit(connection, adopted, document.at)
@@ -259,9 +275,11 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
 
 
 def take(
-    shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None, swapped: Mark | None
-) -> Adopted | None:
-    """Make a person's text a revision, and merge it with the head.
+    shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None, swapped: Mark | None,
+    beside: Sequence[bytes] = (),
+) -> Adopted | None:  # fmt: skip
+    """Make a person's text a revision, and merge it with the head. `beside`: other files of the agent's that the person
+    has saved, into which lines may have been moved.
 
     `seen` tells what the file held before; `swapped`: the text came out of this swap, and the file holds what was
     swapped in; else the file holds the text. Durable, since the next swap takes the only other copy away.
@@ -269,7 +287,7 @@ def take(
     for _ in range(TRIES):
         plan = _plan(shelf, agent, path, file, seen)
         try:
-            return shelf.writer.do(lambda c, plan=plan: _apply(c, agent, path, file, plan, swapped))  # type: ignore[misc]
+            return shelf.writer.do(lambda c, plan=plan: _apply(c, agent, path, file, plan, swapped, beside))  # type: ignore[misc]
         except HeadMoved:
             continue
     raise HeadMoved(f"{path}: the head moves faster than it can be merged")
@@ -282,6 +300,7 @@ def _apply(
     file: File,
     plan: _Plan | None,
     swapped: Mark | None,
+    beside: Sequence[bytes],
 ) -> Adopted | None:
     mark = marks.mark(connection, agent, path)
     rev = mark.rev if mark is not None else 0
@@ -292,6 +311,8 @@ def _apply(
             documents.add_revision(
                 connection, document, parent, "adopt" if document.rev == plan.adopted.rev else "merge"
             )
+        last = plan.documents[-1][0]
+        losses.note(connection, losses.Rewrite(document=last, before=plan.over, over=plan.head), beside)
         at = plan.documents[0][0].at
         for conflict in plan.conflicts:
             session = documents.session_of(plan.conflicts_by)
@@ -348,8 +369,8 @@ def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) ->
         removed=_removed(head, merged.data, last),
     )  # fmt: skip
     return _Plan(
-        over=over, documents=tuple(revisions), conflicts=conflicts, conflicts_by=head.by if head is not None else by,
-        adopted=adopted,
+        over=over, head=head.data if head is not None else None, documents=tuple(revisions), conflicts=conflicts,
+        conflicts_by=head.by if head is not None else by, adopted=adopted,
     )  # fmt: skip
 
 
@@ -369,8 +390,6 @@ def _ancestors(
     ]
     known = None
     if seen is not None and seen.seen_hash is not None:
-        row = connection.execute(
-            "SELECT data FROM blobs WHERE hash = ? AND typeof(data) = 'blob'", (seen.seen_hash,)
-        ).fetchone()
-        known = None if row is None else Known(rev=seen.seen_rev, data=bytes(row[0]))
+        text = texts.of_digest(connection, seen.seen_hash)
+        known = None if text is None else Known(rev=seen.seen_rev, data=text)
     return head, known, last

@@ -15,7 +15,9 @@ from typing import Any, cast
 from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
+from swarmd.core.memory import is_archive
 from swarmd.core.owners import shared_owner, subject_owner
+from swarmd.core.sessions import UPKEEP
 from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, FolderSeen, ReportSeen, Snapshot, Trigger
 from swarmd.core.world import Document, Key
 from swarmd.errors import Refused
@@ -41,6 +43,7 @@ def shown(snapshot: Snapshot) -> str:
             "keys": [[key.agent, key.key, key.version] for key in keys],
             "handoffs": [h.id for h in (*snapshot.open_handoffs, *snapshot.sent)],
             "reports": [report.id for below in snapshot.below for report in below.reports],
+            "skills": [[skill.name, skill.digest] for skill in snapshot.skills],
             "now": to_text(snapshot.now),
             "trigger": _trigger_of(snapshot.trigger),
             "tokens": [snapshot.token_ratio, snapshot.token_overhead],
@@ -53,6 +56,7 @@ def shown(snapshot: Snapshot) -> str:
             "conflicts": [conflict.id for conflict in snapshot.conflicts],
             "subject": snapshot.subject,
             "others": {folder.owner: revisions_of(folder) for folder in snapshot.others},
+            "archived": snapshot.archived,
         },
         separators=(",", ":"),
     )  # fmt: skip
@@ -79,6 +83,8 @@ def rebuilt(connection: sqlite3.Connection, row: Row | sqlite3.Row) -> Snapshot:
     base = json.loads(row["base"]) if row["base"] else {}
     if "now" not in base:
         why = "it never started" if row["started"] is None else "a version of swarmd before this one ran it"
+        if row["trigger"] in UPKEEP and row["started"] is not None:
+            why = "it looked after the memory, and had no prompt of the agent's own"
         raise NotKept(row["id"], [why])
     agent = trees.definition(connection, row["definition"])
     if agent is None:
@@ -109,6 +115,7 @@ class _Rebuilding:
             sent=tuple(self._handoffs(base["sent"])),
             aftermath=None if last is None else self._aftermath(last),
             conflicts=tuple(self._conflicts(own)),
+            archived=base.get("archived", sum(map(is_archive, base["memory"]))),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(self._connection, agent.name), token_ratio=base["tokens"][0], token_overhead=base["tokens"][1],
@@ -116,7 +123,7 @@ class _Rebuilding:
             shared=tuple(self._other(shared_owner(folder.name)) for folder in agent.memory.shared),
             readable=tuple(self._other(name, whole=False) for name in agent.memory.reads
                            if name != agent.name and name in base.get("others", {})),
-            general=None if subject is None else self._other(agent.name),
+            general=None if subject is None or not agent.memory.persistent else self._other(agent.name),
         )  # fmt: skip
         if self._missing:
             raise NotKept(row["id"], self._missing)
@@ -131,14 +138,16 @@ class _Rebuilding:
     def _memory(self, agent: str) -> list[Document]:
         found = []
         for path, rev in sorted(self._base["memory"].items()):
+            if is_archive(path):
+                continue  # an earlier swarmd gave these too; all that is shown of them is their number
             row = self._one(
                 f"{path}, revision {rev}",
-                "SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by, b.data FROM revisions r JOIN blobs b "
-                "ON b.hash = r.hash WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
+                "SELECT agent, path, rev, hash, at, by FROM revisions WHERE agent = ? AND path = ? AND rev = ? AND "
+                "EXISTS (SELECT 1 FROM blobs b WHERE b.hash = revisions.hash)",
                 agent, path, rev,
             )  # fmt: skip
             if row is not None:
-                found.append(document_of(row))
+                found.append(document_of(self._connection, row))
         return found
 
     def _keys(self) -> dict[str, list[Key]]:

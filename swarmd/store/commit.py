@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from swarmd.core.changes import Change, act_of, change_to_json, target_of
+from swarmd.core.changes import AppendMemory, Change, act_of, change_to_json, target_of
 from swarmd.core.instants import to_text
+from swarmd.core.interaction_log import is_log
 from swarmd.core.judge import fold
 from swarmd.core.staging import (
     Effect,
@@ -23,11 +24,14 @@ from swarmd.core.staging import (
 )
 from swarmd.core.world import Actor
 from swarmd.errors import KINDS
-from swarmd.store import audit
+from swarmd.store import audit, losses
 from swarmd.store.handoff_rows import write_handoff
 from swarmd.store.memory import write_revision
 from swarmd.store.world import SqlWorld
 from swarmd.store.wrote import wrote
+
+HOW: Mapping[str, str] = {"memory_restore": "restore", "session_revert": "revert"}
+"""What history says of the revisions that an act of an operator makes, where they are no writes like all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,18 +70,21 @@ def commit(
     target: str = "",
     part: int = 0,
     always_told: bool = False,
+    how: str | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> Committed:
     """Judge `changes` one after another on the rows as they are, and write all of them or, where authority is
     lacking for any, none. The caller's savepoint makes it all or nothing; the audit row is part of it.
 
     `asked` as in core.judge; `part` numbers a session's checkpoints. `always_told`: the audit has a row also where
-    nothing came of it.
+    nothing came of it. `how`: what history is to say of revisions of memory (None: what `act` says); `told`: what the
+    audit is to say beside that.
     """
     world = SqlWorld(connection, now)
     folded = fold(actor, changes, world, asked=asked)
     if folded.refusals:
         return Committed(folded=folded, memory_of=frozenset())
-    reports = write_effects(connection, folded.effects, actor, now)
+    reports = write_effects(connection, folded.effects, actor, now, how or HOW.get(act, "write"))
     if actor.session is not None:
         record(connection, actor.session, part, changes, folded.verdicts, reports=reports)
     operators = actor.by.startswith("operator:")
@@ -88,8 +95,9 @@ def commit(
                 for change, verdict in zip(changes, folded.verdicts, strict=True)
             ]
         }
-        if told := wrote(folded.effects):
-            detail["wrote"] = told
+        if written := wrote(folded.effects):
+            detail["wrote"] = written
+        detail |= told or {}
         audit.write(
             connection, at=now, by=actor.by, act=act, target=target, detail=detail,
             # What an operator does with a session's draft is the operator's act, and stands in the log as such.
@@ -100,9 +108,9 @@ def commit(
 
 
 def write_effects(
-    connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime
+    connection: sqlite3.Connection, effects: Sequence[Effect], actor: Actor, now: datetime, how: str = "write"
 ) -> list[int]:
-    """Write the rows that the rules have decided on; the numbers of the reports, in order."""
+    """Write the rows that the rules have decided on; the numbers of the reports, in order. `how`: of revisions."""
     at = to_text(now)
     reports: list[int] = []
     for effect in effects:
@@ -120,13 +128,14 @@ def write_effects(
                         (effect.handoff.id, to_text(entry.at), entry.by, entry.kind, entry.text),
                     )
             case MemoryWritten():
-                write_revision(connection, effect, actor.session)
+                write_revision(connection, effect, actor.session, how)
             case Reported():
                 cursor = connection.execute(
                     "INSERT INTO reports (agent, parent, text, at, session, by) VALUES (?,?,?,?,?,?)",
                     (effect.agent, effect.parent, effect.text, at, actor.session, actor.by),
                 )
                 reports.append(int(cursor.lastrowid or 0))
+    losses.note_written(connection, effects, how)
     return reports
 
 
@@ -172,6 +181,8 @@ def record(
 def _after(change: Change, verdict: Verdict) -> str | None:
     if verdict.after is not None:
         return verdict.after
+    if isinstance(change, AppendMemory) and is_log(change):
+        return f"{len(change.text.encode('utf-8', 'replace'))} bytes"  # the draft has them
     raw = change_to_json(change)
     return raw.get("value") or raw.get("text")
 

@@ -6,21 +6,24 @@ that after the commit, and a commit never waits for it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 
 from swarmd.core.digests import digest
 from swarmd.core.instants import from_text, to_text
+from swarmd.core.memory import is_archive
 from swarmd.core.staging import Conflict, MemoryWritten
 from swarmd.core.world import Document
-from swarmd.store import marks
-from swarmd.store.rows import document_of, is_text
+from swarmd.store import marks, texts
+from swarmd.store.rows import DamagedText, document_of
 
 _HEADS = """
-SELECT h.agent, h.path, h.rev, h.hash, b.data, r.at, r.by FROM heads h
-JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev
-LEFT JOIN blobs b ON b.hash = h.hash WHERE h.agent = ?"""
+SELECT h.agent, h.path, h.rev, h.hash, r.at, r.by FROM heads h
+JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev WHERE h.agent = ?"""
 
 _SESSION = re.compile(r"[^#:]+#(\d+)", re.ASCII)
 
@@ -30,25 +33,22 @@ def head(connection: sqlite3.Connection, agent: str, path: str) -> Document | No
     person saves takes its place.
     """
     row = connection.execute(f"{_HEADS} AND h.path = ?", (agent, path)).fetchone()
-    if row is None or row["hash"] is None or is_text(row["data"], row["hash"]):
-        return None if row is None else document_of(row)
+    if row is None:
+        return None
+    with contextlib.suppress(DamagedText):
+        return document_of(connection, row)
     return Document(agent=agent, path=path, rev=row["rev"], data=None, at=from_text(row["at"]), by=row["by"])
 
 
 def heads(connection: sqlite3.Connection, agent: str) -> list[Document]:
-    """The newest revisions of the agent's files that exist, sorted by path. Raises DamagedText."""
+    """The newest revisions of the agent's files that exist, what is archived left out. Raises DamagedText."""
     rows = connection.execute(f"{_HEADS} AND h.hash IS NOT NULL ORDER BY h.path", (agent,))
-    return [document_of(row) for row in rows]
+    return [document_of(connection, row) for row in rows if not is_archive(row["path"])]
 
 
 def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> bytes | None:
     """The bytes of a revision; None for revision 0, a deletion, or one that retention removed."""
-    row = connection.execute(
-        "SELECT b.data FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob'"
-        " WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
-        (agent, path, rev),
-    ).fetchone()
-    return None if row is None else bytes(row[0])
+    return texts.of_revision(connection, agent, path, rev)
 
 
 def write_revision(
@@ -80,11 +80,13 @@ def add_revision(connection: sqlite3.Connection, document: Document, parent: int
     hash_ = None
     if data is not None:
         hash_ = digest(data)
-        connection.execute(
-            "INSERT INTO blobs (hash, data) VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET data = excluded.data"
-            " WHERE data IS NOT excluded.data",
-            (hash_, data),
-        )
+        texts.put(connection, hash_, data)
+        before = connection.execute(
+            "SELECT hash FROM heads WHERE agent = ? AND path = ? AND hash IS NOT NULL AND rev % ? != 0",
+            (document.agent, document.path, texts.WHOLE_EVERY),
+        ).fetchone()
+        if before is not None:
+            texts.pack(connection, before[0], hash_, data)
     connection.execute(
         "INSERT INTO revisions (agent, path, rev, parent, hash, size, at, by, how) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (document.agent, document.path, document.rev, parent, hash_, len(data or b""), to_text(document.at),
@@ -124,21 +126,23 @@ def last_revisions(
     connection: sqlite3.Connection, agent: str, path: str, count: int
 ) -> list[tuple[int, bytes]]:
     """The newest revisions that hold a text, newest first."""
-    rows = connection.execute(
-        "SELECT r.rev, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob'"
-        " WHERE r.agent = ? AND r.path = ?"
-        " ORDER BY r.rev DESC LIMIT ?",
-        (agent, path, count),
-    )
-    return [(row[0], bytes(row[1])) for row in rows]
+    found = ((rev, data) for rev, data in _newest_first(connection, agent, path) if data is not None)
+    return list(islice(found, count))
 
 
 def is_start_of_a_revision(connection: sqlite3.Connection, agent: str, path: str, data: bytes) -> bool:
     """Whether a revision of the file is this text or starts with it."""
-    row = connection.execute(
-        "SELECT 1 FROM revisions r JOIN blobs b ON b.hash = r.hash AND typeof(b.data) = 'blob'"
-        " WHERE r.agent = ? AND r.path = ?"
-        " AND substr(b.data, 1, ?) = ? LIMIT 1",
-        (agent, path, len(data), data),
-    ).fetchone()
-    return row is not None
+    return any(
+        text is not None and text.startswith(data) for _, text in _newest_first(connection, agent, path)
+    )
+
+
+def _newest_first(
+    connection: sqlite3.Connection, agent: str, path: str
+) -> Iterator[tuple[int, bytes | None]]:
+    read = texts.Texts(connection)
+    rows = connection.execute(
+        "SELECT rev, hash FROM revisions WHERE agent = ? AND path = ? AND hash IS NOT NULL ORDER BY rev DESC",
+        (agent, path),
+    )
+    return ((row[0], read.of_digest(row[1])) for row in rows)

@@ -19,7 +19,7 @@ from typing import Self
 from swarmd.core.digests import digest
 from swarmd.core.memory import file_limit, path_problem
 from swarmd.store.disk import Disk
-from swarmd.store.stable import READ, File, Found, Unfit, read_stable
+from swarmd.store.stable import READ, File, Found, Look, Unfit, look_of, read_stable
 
 PRIVATE = ".swarmd"
 QUARANTINE = "quarantine"
@@ -35,11 +35,14 @@ _EDITORS = re.compile(r"\..*|.*~|.*\.sw[a-z]|4913|#.*#", re.DOTALL)
 class Listing:
     """The names in a folder: files that may be memory, folders, and what a person should see to."""
 
-    files: list[str] = field(default_factory=list)
+    files: dict[str, Look | None] = field(default_factory=dict)
+    """Path to look (None: it is gone again)."""
     folders: set[str] = field(default_factory=set)
     unfit: dict[str, str] = field(default_factory=dict)
     whole: bool = True
     """Whether all was seen; else what is missing is not gone."""
+    strange: int = 0
+    """How many names are none that the store knows."""
 
 
 class Folder:
@@ -49,6 +52,11 @@ class Folder:
         self._disk = disk
         self._root, self._agent = root, agent
         self._fd = -1
+
+    @property
+    def agent(self) -> str:
+        """Whose it is."""
+        return self._agent
 
     @property
     def exists(self) -> bool:
@@ -86,16 +94,19 @@ class Folder:
                 path = prefix + entry.name
                 if _EDITORS.fullmatch(entry.name) and path not in known:
                     continue
-                if len(found.files) + len(found.folders) + len(found.unfit) >= ENTRIES:
+                found.strange += path not in known
+                if found.strange > ENTRIES:
                     found.whole = False
-                    found.unfit[""] = f"it has more than {ENTRIES} entries; what is beyond them is not read"
+                    found.unfit[""] = (
+                        f"it has more than {ENTRIES} new entries; what is beyond them is not read"
+                    )
                     return
                 if (problem := path_problem(path)) is not None:
                     found.unfit[path] = problem
                 elif entry.is_dir(follow_symlinks=False):
                     self._list_inner(fd, entry.name, path, found, known)
                 else:
-                    found.files.append(path)
+                    found.files[path] = _look(entry)
 
     def _list_inner(self, fd: int, name: str, path: str, found: Listing, known: frozenset[str]) -> None:
         found.folders.add(path)
@@ -301,6 +312,13 @@ def _opened(name: str, within: int) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def _look(entry: os.DirEntry[str]) -> Look | None:
+    try:
+        return look_of(entry.stat(follow_symlinks=False))
+    except OSError:
+        return None
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -14,21 +14,19 @@ from swarmd.core.memory import FIRST_FILE
 from swarmd.core.owners import shared_owner
 from swarmd.core.snapshot import ConflictSeen, FileSeen, FolderSeen
 from swarmd.core.world import Document
+from swarmd.store import texts
 from swarmd.store.rows import document_of
-from swarmd.store.world import SqlWorld
+from swarmd.store.world import NOT_ARCHIVED, SqlWorld
 
 START_BYTES = 400
 """How much of a file is read for its first line."""
 CONFLICTS_SHOWN = 50
 
-_FILE = (
-    "SELECT r.path, r.rev, r.size, r.by, CASE WHEN typeof(b.data) = 'blob' THEN substr(b.data, 1, ?1) ELSE x'' END "
-    "AS start FROM {rows} LEFT JOIN blobs b ON b.hash = r.hash WHERE r.agent = ?2 AND r.hash IS NOT NULL"
+_NOW = (
+    "SELECT r.agent, r.path, r.rev, r.size, r.hash, r.by FROM heads h JOIN revisions r ON r.agent = h.agent AND "
+    "r.path = h.path AND r.rev = h.rev WHERE h.agent = ? AND h.hash IS NOT NULL"
 )
-_NOW = _FILE.format(
-    rows="heads h JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev"
-)
-_THEN = _FILE.format(rows="revisions r")
+_THEN = "SELECT agent, path, rev, size, hash, by, at FROM revisions WHERE agent = ? AND path = ? AND rev = ?"
 
 
 def shared_now(world: SqlWorld, agent: Agent, connection: sqlite3.Connection) -> tuple[FolderSeen, ...]:
@@ -39,11 +37,21 @@ def shared_now(world: SqlWorld, agent: Agent, connection: sqlite3.Connection) ->
 
 def folder_now(world: SqlWorld, owner: str, connection: sqlite3.Connection) -> FolderSeen:
     """A folder with its MEMORY.md whole; archives are left out. Raises DamagedText."""
-    sql = f"{_NOW} AND h.path != ?3 AND h.path NOT GLOB 'archive/*' ORDER BY h.path"
-    rows = connection.execute(sql, (START_BYTES, owner, FIRST_FILE))
+    rows = connection.execute(
+        f"{_NOW} AND h.path != ? AND {NOT_ARCHIVED} ORDER BY h.path", (owner, FIRST_FILE)
+    )
     first = world.document(owner, FIRST_FILE)
     return FolderSeen(owner=owner, first=first if first is not None and first.data is not None else None,
-                      files=tuple(_seen(row) for row in rows))  # fmt: skip
+                      files=tuple(_seen(connection, row) for row in rows))  # fmt: skip
+
+
+def general_now(
+    world: SqlWorld, agent: Agent, subject: str | None, connection: sqlite3.Connection
+) -> FolderSeen | None:
+    """In a session about a subject what its agent knows in general; else, and where it keeps nothing, None."""
+    if subject is None or not agent.memory.persistent:
+        return None
+    return folder_now(world, agent.name, connection)
 
 
 def readable_now(world: SqlWorld, agent: Agent, connection: sqlite3.Connection) -> tuple[FolderSeen, ...]:
@@ -52,15 +60,14 @@ def readable_now(world: SqlWorld, agent: Agent, connection: sqlite3.Connection) 
     for name in agent.memory.reads:
         if name == agent.name or name not in world.tree:
             continue
-        rows = connection.execute(f"{_NOW} AND h.path = ?3", (START_BYTES, name, FIRST_FILE))
-        found.append(FolderSeen(owner=name, files=tuple(_seen(row) for row in rows)))
+        rows = connection.execute(f"{_NOW} AND h.path = ?", (name, FIRST_FILE))
+        found.append(FolderSeen(owner=name, files=tuple(_seen(connection, row) for row in rows)))
     return tuple(found)
 
 
-def _seen(row: sqlite3.Row) -> FileSeen:
-    return FileSeen(
-        path=row["path"], rev=row["rev"], size=row["size"], start=bytes(row["start"]), by=row["by"]
-    )
+def _seen(connection: sqlite3.Connection, row: sqlite3.Row) -> FileSeen:
+    start = texts.start_of(connection, row["hash"], START_BYTES)
+    return FileSeen(path=row["path"], rev=row["rev"], size=row["size"], start=start, by=row["by"])
 
 
 def conflicts_now(
@@ -105,26 +112,11 @@ def folder_again(
     first: Document | None = None
     files = []
     for path, rev in sorted(revs.items()):
-        if whole and path == FIRST_FILE:
-            first = _document_again(connection, owner, rev)
-            found = first is not None
-        else:
-            row = connection.execute(
-                f"{_THEN} AND r.path = ?3 AND r.rev = ?4 AND b.hash IS NOT NULL",
-                (START_BYTES, owner, path, rev),
-            ).fetchone()
-            found = row is not None
-            if found:
-                files.append(_seen(row))
-        if not found:
+        row = connection.execute(_THEN, (owner, path, rev)).fetchone()
+        if row is None or texts.of_digest(connection, row["hash"]) is None:
             missing.append(f"{owner}:{path}, revision {rev}")
+        elif whole and path == FIRST_FILE:
+            first = document_of(connection, row)
+        else:
+            files.append(_seen(connection, row))
     return FolderSeen(owner=owner, first=first, files=tuple(files))
-
-
-def _document_again(connection: sqlite3.Connection, owner: str, rev: int) -> Document | None:
-    row = connection.execute(
-        "SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash "
-        "WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
-        (owner, FIRST_FILE, rev),
-    ).fetchone()
-    return None if row is None else document_of(row)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from swarmd.store import audit, marks
+from swarmd.store import audit, marks, texts
 from swarmd.store.rows import is_text
 from swarmd.store.shelf import Shelf
 from swarmd.store.stable import File
@@ -64,12 +64,7 @@ def lost_texts(connection: sqlite3.Connection, agent: str, *, thorough: bool) ->
         (agent, thorough),
     ).fetchall()
     return [Lost(path=row["path"], rev=row["rev"], hash=row["hash"]) for row in rows
-            if not is_text(_data(connection, row["hash"]), row["hash"])]  # fmt: skip
-
-
-def _data(connection: sqlite3.Connection, hash_: str) -> object:
-    row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (hash_,)).fetchone()
-    return None if row is None else row[0]
+            if not is_text(texts.of_digest(connection, row["hash"]), row["hash"])]  # fmt: skip
 
 
 def _look(connection: sqlite3.Connection, agent: str, thorough: bool) -> tuple[list[Lost], dict[str, str]]:
@@ -93,7 +88,7 @@ def _in_files(shelf: Shelf, agent: str, lost: list[Lost]) -> dict[str, bytes]:
 
 
 def _put_back(connection: sqlite3.Connection, shelf: Shelf, agent: str, item: Lost, data: bytes) -> None:
-    connection.execute("INSERT OR REPLACE INTO blobs (hash, data) VALUES (?, ?)", (item.hash, data))
+    texts.put(connection, item.hash, data)
     audit.write(
         connection, at=shelf.clock(), by="system", act="memory_heal", target=f"{agent}:{item.path}",
         detail={"rev": item.rev, "hash": item.hash, "from": "the published file"},

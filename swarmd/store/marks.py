@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Literal
 
 from swarmd.core.instants import to_text
+from swarmd.store import texts
 from swarmd.store.rows import is_text
 
 
@@ -111,8 +112,7 @@ def targets(connection: sqlite3.Connection, agent: str) -> list[Target]:
                 f"UPDATE pending SET rev = ?, swap = {NEW_SWAP} WHERE agent = ? AND path = ? RETURNING swap",
                 (row.rev, agent, row.path),
             ).fetchone()[0]
-        blob = connection.execute("SELECT data FROM blobs WHERE hash = ?", (row.hash,)).fetchone()
-        data = None if blob is None else blob[0]
+        data = texts.of_digest(connection, row.hash)
         if row.hash is not None and not is_text(data, row.hash):
             continue  # damaged (see store.healing): what the file holds may be the only text there is
         found.append(

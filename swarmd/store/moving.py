@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from swarmd.core.owners import is_about, renamed
+from swarmd.store import texts
 from swarmd.store.holding import resumed_key
 from swarmd.store.owners import of_agent
 from swarmd.store.trees import tree_changed
 
-_FOLDERS = ("revisions", "heads", "conflicts")
+_FOLDERS = ("revisions", "heads", "conflicts", "losses")
 """Tables whose `agent` is the owner of a folder (core.owners): also the agent's folders about subjects."""
 _OWNED = (
     ("keys", "agent"), ("key_history", "agent"),
     ("slots", "agent"), ("sessions", "agent"), ("reports", "agent"), ("reports", "parent"), ("agent_history", "agent"),
-    ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"),
+    ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"), ("adaptive", "agent"),
 )  # fmt: skip
 _NAMES_IN_CHANGES = ("agent", "to", "sender")
 
@@ -31,7 +32,7 @@ def has_state(connection: sqlite3.Connection, agent: str) -> bool:
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     """Everything that was `old`'s is `new`'s. The caller has seen that `new` has none, and publishes its memory."""
-    for table in ("slots", "agent_history", "pauses", "counted"):
+    for table in ("slots", "agent_history", "pauses", "counted", "adaptive"):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (new,))
     for table, column in _OWNED:
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
@@ -85,7 +86,7 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
             f"SELECT DISTINCT hash FROM revisions WHERE {of_agent()} AND hash IS NOT NULL", (agent,)
         )
     ]
-    for table in ("keys", "key_history", "pauses", "counted"):
+    for table in ("keys", "key_history", "pauses", "counted", "adaptive"):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (agent,))
     for table in (*_FOLDERS, "published", "pending", "raised"):
         connection.execute(f"DELETE FROM {table} WHERE {of_agent()}", (agent,))
@@ -100,6 +101,4 @@ def forget_texts(connection: sqlite3.Connection, hashes: Sequence[str]) -> None:
     shared = {
         row[0] for row in connection.execute("SELECT DISTINCT hash FROM revisions WHERE hash IS NOT NULL")
     }
-    connection.executemany(
-        "DELETE FROM blobs WHERE hash = ?", [(hash,) for hash in hashes if hash not in shared]
-    )
+    texts.forget(connection, set(hashes) - shared)

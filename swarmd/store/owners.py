@@ -100,7 +100,7 @@ def forget_subject(connection: sqlite3.Connection, agent: str, subject: str) -> 
             "SELECT DISTINCT hash FROM revisions WHERE agent = ? AND hash IS NOT NULL", (owner,)
         )
     ]
-    for table in ("heads", "revisions", "published", "pending", "conflicts", "raised"):
+    for table in ("heads", "revisions", "published", "pending", "conflicts", "losses", "raised"):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (owner,))
     for row in sessions_about(connection, agent, subject):
         id = row["id"]

@@ -14,22 +14,23 @@ from datetime import datetime
 from swarmd.core.agent import Agent
 from swarmd.core.handoffs import FINAL, RESULT, Handoff, Move, Status
 from swarmd.core.instants import from_text, to_text
+from swarmd.core.memory import is_archive
 from swarmd.core.snapshot import Snapshot
 from swarmd.core.tree import Tree
-from swarmd.core.world import Document, Key, World
+from swarmd.core.world import Document, FileFacts, Key, World
 from swarmd.store import trees
 from swarmd.store.bases import rebuilt
 from swarmd.store.handoff_rows import handoffs_of
 from swarmd.store.queries import Row
-from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of
+from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of, facts_of
 from swarmd.store.world import SqlWorld
 
 _MOVES = {move.value: status for move, status in RESULT.items()}
-_REVISION = (
-    "SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by, b.data FROM revisions r LEFT JOIN blobs b ON b.hash = r.hash "
+_THEN = (
     "WHERE r.agent = ?1 AND r.rev = "
     "(SELECT max(rev) FROM revisions WHERE agent = r.agent AND path = r.path AND at < ?2)"
 )
+_REVISION = f"SELECT r.agent, r.path, r.rev, r.hash, r.at, r.by FROM revisions r {_THEN}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,14 +162,24 @@ class PastWorld:
         if (agent, path) in self._documents:
             return self._documents[agent, path]
         row = self._connection.execute(f"{_REVISION} AND r.path = ?3", (agent, self._at, path)).fetchone()
-        return None if row is None else document_of(row)
+        return None if row is None else document_of(self._connection, row)
 
     def documents(self, agent: str) -> Sequence[Document]:
         """As World."""
         if agent == self._seen.owner:
             return list(self._seen.memory)
         sql = f"{_REVISION} AND r.hash IS NOT NULL ORDER BY r.path"
-        return [document_of(row) for row in self._connection.execute(sql, (agent, self._at))]
+        rows = self._connection.execute(sql, (agent, self._at))
+        return [document_of(self._connection, row) for row in rows if not is_archive(row["path"])]
+
+    def files(self, agent: str) -> Sequence[FileFacts]:
+        """As World."""
+        sql = f"SELECT r.agent, r.path, r.rev, r.size, r.at, r.by FROM revisions r {_THEN} AND r.hash IS NOT NULL"
+        found = {row["path"]: facts_of(row) for row in self._connection.execute(sql, (agent, self._at))}
+        if agent == self._seen.agent.name:
+            found = {path: row for path, row in found.items() if is_archive(path)}
+            found |= {document.path: FileFacts.of(document) for document in self._seen.memory}
+        return [row for _, row in sorted(found.items())]
 
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:
         """As World."""

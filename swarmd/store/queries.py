@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmd.store.rows import UNSETTLED
+from swarmd.store.rows import ORDINARY, UNSETTLED
 
 Row = dict[str, Any]
 
@@ -91,13 +91,42 @@ def live(connection: sqlite3.Connection) -> list[Row]:
     return [dict(row) for row in rows]
 
 
+def last_end(connection: sqlite3.Connection) -> str | None:
+    """When a session ended last."""
+    row = connection.execute(
+        "SELECT max(ended) FROM sessions INDEXED BY sessions_ended WHERE state = 'ended'"
+    ).fetchone()
+    return None if row is None else row[0]
+
+
 def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
     """The newest ended session of every agent that has one, in one read."""
     rows = connection.execute(
         "SELECT s.* FROM (SELECT a.name, (SELECT id FROM sessions WHERE agent = a.name AND state = 'ended' AND "
-        "mode = 'commit' ORDER BY id DESC LIMIT 1) AS id FROM agents a) l JOIN sessions s ON s.id = l.id"
+        f"mode = 'commit' AND {ORDINARY} ORDER BY id DESC LIMIT 1) AS id FROM agents a) l "
+        "JOIN sessions s ON s.id = l.id"
     )
     return {row["agent"]: dict(row) for row in rows}
+
+
+def last_started(connection: sqlite3.Connection, agent: str, n: int) -> list[Row]:
+    """The agent's newest sessions that were shown a prompt, newest first."""
+    where = ["agent = ?", "state = 'ended'", "mode = 'commit'", "prompt IS NOT NULL", ORDINARY]
+    return _select(connection, "SELECT * FROM sessions", where, (agent,), "id DESC", n)
+
+
+def refused_with(connection: sqlite3.Connection, sessions: Sequence[int], beginning: str) -> list[Row]:
+    """Acts of these sessions that were refused for a reason that begins so, by session, in order."""
+    found: list[Row] = []
+    for start in range(0, len(sessions), 500):
+        some = sorted(sessions)[start : start + 500]
+        rows = connection.execute(
+            f"SELECT session, target, reason FROM changes WHERE session IN ({','.join('?' * len(some))}) AND "
+            "verdict = 'refused' AND substr(reason, 1, ?) = ? ORDER BY session, seq",
+            (*some, len(beginning), beginning),
+        )
+        found += [dict(row) for row in rows]
+    return found
 
 
 def open_work(connection: sqlite3.Connection) -> dict[str, int]:
@@ -193,13 +222,20 @@ def key_value(connection: sqlite3.Connection, agent: str, key: str, version: int
     return None if row is None else row["value"]
 
 
-def revisions(connection: sqlite3.Connection, agent: str, path: str | None, n: int = 1000) -> list[Row]:
+def revisions(connection: sqlite3.Connection, agent: str, path: str | None, window: Window) -> list[Row]:
     """The revisions of an agent's memory files, newest first."""
-    where, values = ["agent = ?"], list[Any]([agent])
+    where, values = _windowed("at", window)
+    where.append("agent = ?")
+    values.append(agent)
     if path is not None:
         where.append("path = ?")
         values.append(path)
-    return _select(connection, "SELECT * FROM revisions", where, values, "at DESC, rev DESC", n)
+    return _select(connection, "SELECT * FROM revisions", where, values, "at DESC, rev DESC, path", window.n)
+
+
+def all_revisions(connection: sqlite3.Connection, agent: str, path: str) -> list[Row]:
+    """Every revision of one file, oldest first."""
+    return _select(connection, "SELECT * FROM revisions", ["agent = ?", "path = ?"], (agent, path), "rev", -1)
 
 
 def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> Row | None:

@@ -6,11 +6,15 @@ import sqlite3
 
 from swarmd.core.digests import digest
 from swarmd.core.instants import from_text
-from swarmd.core.world import Document, Key
+from swarmd.core.sessions import UPKEEP
+from swarmd.core.world import Document, FileFacts, Key
 from swarmd.errors import StoreUnusable
+from swarmd.store import texts
 
 UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
 """The condition of the partial indexes `handoffs_work` (by receiver) and `handoffs_asked` (by sender)."""
+ORDINARY = f"trigger NOT IN ({', '.join(repr(trigger) for trigger in sorted(UPKEEP))})"
+"""The condition for sessions that are work of their agent's, not upkeep of its memory."""
 HANDOFF_COLUMNS = (
     "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, "
     "dedupe, by"
@@ -41,12 +45,19 @@ def is_text(data: object, hash_: str) -> bool:
     return isinstance(data, bytes) and digest(data) == hash_
 
 
-def document_of(row: sqlite3.Row) -> Document:
-    """A row of heads joined with revisions and blobs. Raises DamagedText."""
-    if row["hash"] is not None and not is_text(row["data"], row["hash"]):
+def document_of(connection: sqlite3.Connection, row: sqlite3.Row) -> Document:
+    """A row of revisions, with its text. Raises DamagedText."""
+    data = None if row["hash"] is None else texts.of_digest(connection, row["hash"])
+    if row["hash"] is not None and not is_text(data, row["hash"]):
         raise DamagedText(row["agent"], row["path"], row["rev"])
-    return Document(agent=row["agent"], path=row["path"], rev=row["rev"], data=row["data"],
-                    at=from_text(row["at"]), by=row["by"])  # fmt: skip
+    return Document(agent=row["agent"], path=row["path"], rev=row["rev"], data=data, at=from_text(row["at"]),
+                    by=row["by"])  # fmt: skip
+
+
+def facts_of(row: sqlite3.Row) -> FileFacts:
+    """A row of revisions, as a file's head without its text."""
+    return FileFacts(agent=row["agent"], path=row["path"], rev=row["rev"], size=row["size"], at=from_text(row["at"]),
+                     by=row["by"])  # fmt: skip
 
 
 def between(receiver: str | None, sender: str | None) -> tuple[list[str], list[object]]:

@@ -146,6 +146,12 @@ ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
 -- The last session about a subject, or about none, however many there were about others.
 CREATE INDEX sessions_subject ON sessions (agent, subject, id);
+CREATE INDEX sessions_compact ON sessions (agent, id) WHERE trigger = 'compact';
+CREATE INDEX sessions_quarantined ON sessions (agent, id) WHERE quarantined IS NOT NULL;
+
+-- A text with a base is kept as its difference from that one: see store.texts, which alone reads and writes `data`.
+ALTER TABLE blobs ADD COLUMN base TEXT;
+CREATE INDEX blobs_base ON blobs (base) WHERE base IS NOT NULL;
 
 -- What waits for an operator's yes, bound to its digest; `state` ends once.
 CREATE TABLE approvals (
@@ -157,14 +163,22 @@ CREATE TABLE approvals (
 CREATE INDEX approvals_open ON approvals (expires, agent) WHERE state = 'open';
 CREATE INDEX approvals_agent ON approvals (agent, id);
 
+-- Rewrites that lost most of a file: the revision that did it, the one before, how many lines that had and are kept.
+CREATE TABLE losses (
+  agent TEXT NOT NULL, path TEXT NOT NULL, rev INTEGER NOT NULL, before INTEGER NOT NULL, lines INTEGER NOT NULL,
+  kept INTEGER NOT NULL, PRIMARY KEY (agent, path)
+) WITHOUT ROWID;
+
 -- How far an agent's sessions have been looked through for its memory.
 CREATE TABLE consolidated (
   agent TEXT PRIMARY KEY, until_session INTEGER NOT NULL, at TEXT NOT NULL, session INTEGER
 ) WITHOUT ROWID;
 
--- Of an adaptive schedule: the moment that was chosen, from when on, and why.
+-- Of an adaptive schedule: the moment that was chosen, when, and why. `base`: from when it is counted; `counted`: the
+-- end of the last session that is in it, and which, with its outcome and how often in a row that came.
 CREATE TABLE adaptive (
-  agent TEXT PRIMARY KEY, next TEXT NOT NULL, step_seconds REAL NOT NULL, chosen TEXT NOT NULL, reason TEXT NOT NULL
+  agent TEXT PRIMARY KEY, next TEXT NOT NULL, step_seconds REAL NOT NULL, chosen TEXT NOT NULL, reason TEXT NOT NULL,
+  base TEXT NOT NULL, counted TEXT NOT NULL, session INTEGER, outcome TEXT, times INTEGER NOT NULL
 ) WITHOUT ROWID;
 """
 

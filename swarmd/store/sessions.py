@@ -9,10 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.instants import to_text
-from swarmd.core.sessions import COUNTED, GOOD, retry_of
+from swarmd.core.sessions import COUNTED, GOOD, UPKEEP, retry_of
 from swarmd.errors import NotFound, Refused
 from swarmd.store import meta, slots
 from swarmd.store.holding import resumed_key
+from swarmd.store.rows import ORDINARY
 
 if TYPE_CHECKING:
     from swarmd.core.agent import Limits
@@ -95,7 +96,7 @@ def end(
     )
     if draft:
         keep_draft(connection, id, draft, now)
-    if limits is None or found["mode"] != "commit":
+    if limits is None or found["mode"] != "commit" or found["trigger"] in UPKEEP:
         return None
     _pause_after(connection, found["agent"], outcome, limits, now)
     return _retry(connection, found, outcome, limits, now)
@@ -155,7 +156,7 @@ def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tu
     """
     count, since = 0, None
     for found in connection.execute(
-        "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' "
+        f"SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
         "ORDER BY id DESC LIMIT ?",
         (agent, most),
     ):
@@ -174,8 +175,8 @@ def _pause_after(
     resumed = meta.get(connection, resumed_key(agent))
     count = 0
     for found in connection.execute(
-        "SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' ORDER BY id DESC "
-        "LIMIT 1000",
+        f"SELECT outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
+        "ORDER BY id DESC LIMIT 1000",
         (agent,),
     ):
         if found["outcome"] in GOOD or (resumed is not None and found["ended"] <= resumed):

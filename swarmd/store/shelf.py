@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +14,7 @@ from swarmd.store.connections import Connection, reading
 from swarmd.store.database import Writer
 from swarmd.store.disk import Disk, user_name
 from swarmd.store.folder import Folder
+from swarmd.store.stable import Look
 
 T = TypeVar("T")
 CANNOT_EXCHANGE = (
@@ -35,6 +36,9 @@ class Shelf:
     disk: Disk
     exchanges: bool | None = None
     """Whether the file system can exchange names; None: not yet known."""
+    looks: dict[str, dict[str, tuple[Look, str]]] = field(default_factory=dict)
+    """Of files that have not changed for long, by agent and path: how they look, and the digest of what they hold. A
+    folder of a thousand older texts is not read at each session."""
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """What the store says now, in one view."""

@@ -13,11 +13,13 @@ from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.owners import subject_owner
+from swarmd.core.skills import Skill
 from swarmd.core.snapshot import Aftermath, Below, ReportSeen, Snapshot, Trigger
+from swarmd.core.world import Document
 from swarmd.store import folders_seen, meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
-from swarmd.store.rows import HANDOFF_COLUMNS, UNSETTLED
+from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED
 from swarmd.store.world import SqlWorld
 
 WORK_READ = 500
@@ -33,10 +35,12 @@ def snapshot(
     now: datetime,
     *,
     session: int | None = None,
+    skills: Sequence[Skill] = (),
     subject: str | None = None,
 ) -> Snapshot:
     """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
-    a last session. `subject`: what it is about; what sessions about others have left behind is not told to it.
+    a last session. `skills`: the operator's, which the store does not have. `subject`: what it is about; what sessions
+    about others have left behind is not told to it.
     """
     own = agent.name if subject is None else subject_owner(agent.name, subject)
     with reading(connection):
@@ -45,22 +49,23 @@ def snapshot(
         open_handoffs, more = _work(connection, agent.name, now)
         children = world.tree.children(agent.name)
         hashes = _definitions(connection, children)
+        kept = _memory(world, agent, own)
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
-            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger,
-            memory=tuple(world.documents(own)), keys=tuple(world.keys(agent.name)),
+            agent=agent, now=now, zone=agent.when.timezone, trigger=trigger, skills=tuple(skills),
+            memory=kept[0], keys=tuple(world.keys(agent.name)),
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
             aftermath=None if last is None else
             aftermath_of(connection, last, sessions.newest_draft(connection, agent.name, subject)),
-            conflicts=tuple(folders_seen.conflicts_now(connection, agent, own, subject)),
+            conflicts=tuple(folders_seen.conflicts_now(connection, agent, own, subject)), archived=kept[1],
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(connection, agent.name), token_ratio=corrected.ratio, token_overhead=corrected.overhead,
             subject=subject, shared=folders_seen.shared_now(world, agent, connection),
             readable=folders_seen.readable_now(world, agent, connection),
-            general=None if subject is None else folders_seen.folder_now(world, agent.name, connection),
+            general=folders_seen.general_now(world, agent, subject, connection),
         )  # fmt: skip
 
 
@@ -76,7 +81,7 @@ def _last(
     """The last session about the same subject (None: about none)."""
     found: sqlite3.Row | None = connection.execute(
         "SELECT * FROM sessions INDEXED BY sessions_subject WHERE agent = ? AND subject IS ? AND state = 'ended' "
-        "AND mode = 'commit' AND started IS NOT NULL AND id IS NOT ? ORDER BY id DESC LIMIT 1",
+        f"AND mode = 'commit' AND started IS NOT NULL AND {ORDINARY} AND id IS NOT ? ORDER BY id DESC LIMIT 1",
         (agent, subject, session),
     ).fetchone()
     return found
@@ -86,10 +91,19 @@ def _last_of_all(connection: sqlite3.Connection, agent: str) -> sqlite3.Row | No
     """The last session, whatever it was about: of it an agent above is told the outcome and the time."""
     found: sqlite3.Row | None = connection.execute(
         "SELECT id, outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started "
-        "IS NOT NULL ORDER BY id DESC LIMIT 1",
+        f"IS NOT NULL AND {ORDINARY} ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     return found
+
+
+def _memory(world: SqlWorld, agent: Agent, own: str) -> tuple[tuple[Document, ...], int]:
+    """Its files, and how many older texts there are. Of an agent that keeps nothing, what is left of earlier times is
+    the operator's.
+    """
+    if not agent.memory.persistent:
+        return (), 0
+    return tuple(world.documents(own)), world.archived(own)
 
 
 def _definitions(connection: sqlite3.Connection, names: Sequence[str]) -> dict[str, str]:
@@ -155,8 +169,8 @@ def _sent(
     good session began.
     """
     good = connection.execute(
-        "SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND outcome IN "
-        "('committed', 'no_change') ORDER BY id DESC LIMIT 1",
+        f"SELECT started FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
+        "AND outcome IN ('committed', 'no_change') ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     since = good["started"] if good is not None else to_text(now - timedelta(days=KEPT_DAYS))

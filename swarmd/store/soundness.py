@@ -12,8 +12,9 @@ SELECT r.hash, r.agent, r.path, max(r.rev) AS rev, EXISTS (SELECT 1 FROM heads h
   FROM revisions r WHERE r.hash IS NOT NULL GROUP BY r.hash, r.agent, r.path
 UNION ALL
 SELECT hash, NULL, NULL, NULL, 0 FROM blobs WHERE hash NOT IN (SELECT hash FROM revisions WHERE hash IS NOT NULL)
-ORDER BY 2, 3, 4"""
-"""Every text that there is or should be: without the bytes, so that sorting them costs little."""
+ORDER BY 2, 3, 4 DESC"""
+"""Every text that there is or should be: without the bytes, so that sorting them costs little; the newest of a
+file first, by which older ones may be told."""
 
 
 def integrity(connection: sqlite3.Connection, table: str | None = None) -> list[str]:
@@ -54,10 +55,11 @@ def broken_texts(
 ) -> Iterator[BrokenText]:
     """Every broken text, once; `pause` is called after each look."""
     from swarmd.store.rows import is_text
+    from swarmd.store.texts import Texts
 
+    texts = Texts(connection)
     for row in connection.execute(_TEXTS):
-        found = connection.execute("SELECT data FROM blobs WHERE hash = ?", (row["hash"],)).fetchone()
-        if not is_text(None if found is None else found["data"], row["hash"]):
+        if not is_text(texts.of_digest(row["hash"]), row["hash"]):
             yield BrokenText(hash=row["hash"], agent=row["agent"], path=row["path"], rev=row["rev"],
                              head=bool(row["head"]))  # fmt: skip
         pause()

@@ -15,8 +15,20 @@ from swarmd.core.digests import digest
 from swarmd.store.disk import Disk
 
 QUIET_SECONDS = 1.0
+SETTLED_SECONDS = 2.0
+"""The kernel's clock ticks in steps: a change right after another may leave the same time on a file. Of one that was
+changed so long ago that cannot be."""
 PATIENCE_SECONDS = 10.0
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+Look = tuple[int, int, int, int, int]
+"""What `stat` says of a file, as far as it changes with the bytes; a file's own times cannot be set back together."""
+
+
+def look_of(at: os.stat_result) -> Look:
+    """The look of a file."""
+    return (at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +40,8 @@ class File:
     mode: int = 0o600
     uid: int = field(default_factory=os.geteuid)
     gid: int = field(default_factory=os.getegid)
+    look: Look | None = None
+    """How it looked, where as long as it looks so it holds these very bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +99,10 @@ def _read_open(fd: int, limit: int, disk: Disk) -> Found:
                 data = _read_all(fd)
                 # Without a lease a writer may have come in between; with one it waits until the read is over.
                 if lease or _same(before, os.fstat(fd)):
+                    # Under a lease nobody has it open for writing, nor mapped: a later change shows.
+                    look = look_of(before) if lease and _age(before) >= SETTLED_SECONDS else None
                     return File(data=data, digest=digest(data), mode=stat.S_IMODE(before.st_mode) & 0o777,
-                                uid=before.st_uid, gid=before.st_gid)  # fmt: skip
+                                uid=before.st_uid, gid=before.st_gid, look=look)  # fmt: skip
         finally:
             if lease:
                 disk.end_lease(fd)

@@ -12,6 +12,7 @@ from swarmd.core.agent import Agent, definition_hash, from_json, to_json
 from swarmd.core.instants import maybe_instant, maybe_text, to_text
 from swarmd.core.tree import Tree
 from swarmd.errors import StoreUnusable
+from swarmd.store import adaptive
 from swarmd.store.meta import get, put
 
 
@@ -96,6 +97,8 @@ def put_in_force(
         "handled_until = CASE WHEN ? THEN handled_until ELSE excluded.handled_until END",
         (agent.name, hash, file, at, at, same_schedule),
     )
+    if not same_schedule:
+        adaptive.drop(connection, agent.name)
     if old is None or old["hash"] != hash or old["state"] != "in_force":
         what = "added" if old is None or old["state"] != "in_force" else "changed"
         _history(connection, agent.name, at, hash, what, by)

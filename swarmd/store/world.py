@@ -7,18 +7,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from swarmd.core.world import Document, Key
-from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of, is_text, key_of
+from swarmd.core.memory import ARCHIVE
+from swarmd.core.world import Document, FileFacts, Key
+from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of, facts_of, is_text, key_of
+from swarmd.store.texts import Texts
 
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff
     from swarmd.core.tree import Tree
 
 _DOCUMENT = (
-    "SELECT h.agent, h.path, h.rev, h.hash, b.data, r.at, r.by FROM heads h "
-    "JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev "
-    "LEFT JOIN blobs b ON b.hash = h.hash WHERE h.agent = ?"
+    "SELECT h.agent, h.path, h.rev, h.hash, r.at, r.by FROM heads h "
+    "JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev WHERE h.agent = ?"
 )
+NOT_ARCHIVED = f"(h.path < '{ARCHIVE}' OR h.path >= '{ARCHIVE[:-1]}0')"
+"""The condition on a head that it is none of the archive: the digit follows the slash, so that this is a range."""
 
 
 class SqlWorld:
@@ -28,6 +31,7 @@ class SqlWorld:
         self._connection = connection
         self._now = now
         self._tree = tree
+        self._texts = Texts(connection)
 
     @property
     def tree(self) -> Tree:
@@ -109,25 +113,41 @@ class SqlWorld:
     def document(self, agent: str, path: str) -> Document | None:
         """As World."""
         row = self._connection.execute(f"{_DOCUMENT} AND h.path = ?", (agent, path)).fetchone()
-        return None if row is None else document_of(row)
+        return None if row is None else document_of(self._connection, row)
 
     def documents(self, agent: str) -> Sequence[Document]:
         """As World."""
-        rows = self._connection.execute(f"{_DOCUMENT} AND h.hash IS NOT NULL ORDER BY h.path", (agent,))
-        return [document_of(row) for row in rows]
+        rows = self._connection.execute(
+            f"{_DOCUMENT} AND h.hash IS NOT NULL AND {NOT_ARCHIVED} ORDER BY h.path", (agent,)
+        )
+        return [document_of(self._connection, row) for row in rows]
+
+    def files(self, agent: str) -> Sequence[FileFacts]:
+        """As World."""
+        rows = self._connection.execute(
+            "SELECT r.agent, r.path, r.rev, r.size, r.at, r.by FROM heads h JOIN revisions r ON r.agent = h.agent AND "
+            "r.path = h.path AND r.rev = h.rev WHERE h.agent = ? AND h.hash IS NOT NULL ORDER BY h.path",
+            (agent,),
+        )
+        return [facts_of(row) for row in rows]
+
+    def archived(self, agent: str) -> int:
+        """How many older texts its archive has."""
+        row = self._connection.execute(
+            f"SELECT count(*) FROM heads h WHERE h.agent = ? AND h.hash IS NOT NULL AND NOT {NOT_ARCHIVED}",
+            (agent,),
+        ).fetchone()
+        return int(row[0])
 
     def revision(self, agent: str, path: str, rev: int) -> bytes | None:
         """As World."""
         row = self._connection.execute(
-            "SELECT r.hash, b.data FROM revisions r JOIN blobs b ON b.hash = r.hash "
-            "WHERE r.agent = ? AND r.path = ? AND r.rev = ?",
+            "SELECT hash FROM revisions WHERE agent = ? AND path = ? AND rev = ? AND hash IS NOT NULL",
             (agent, path, rev),
         ).fetchone()
-        return bytes(row["data"]) if row is not None and is_text(row["data"], row["hash"]) else None
+        data = None if row is None else self._texts.of_digest(row["hash"])
+        return data if data is not None and is_text(data, row["hash"]) else None
 
     def blob(self, hash: str) -> bytes | None:
         """As World."""
-        row = self._connection.execute(
-            "SELECT data FROM blobs WHERE hash = ? AND typeof(data) = 'blob'", (hash,)
-        ).fetchone()
-        return None if row is None else bytes(row["data"])
+        return self._texts.of_digest(hash)

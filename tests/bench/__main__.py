@@ -30,6 +30,8 @@ GROUPS = {
     "f": "loading",
     "g": "crowd",
     "h": "models",
+    "i": "notes",
+    "j": "searching",
 }
 
 
@@ -63,7 +65,11 @@ def _options() -> argparse.Namespace:
     for name, what in (("runs", "sessions of each sort"), ("processes", "starts of each program"),
                        ("agents", "agent files to load")):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, help=what)
-    for name, what in (("due", "agents due in one minute"), ("history", "rows of history")):
+    for name, what in (
+        ("due", "agents due in one minute"),
+        ("history", "rows of history"),
+        ("notes", "at which sessions that note something"),
+    ):
         parser.add_argument(f"--{name}", type=_numbers, help=f"{what}, for example 100,1000")
     options = parser.parse_args()
     if unknown := set(options.groups) - set(GROUPS):
@@ -77,7 +83,8 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _scale(options: argparse.Namespace, folder: Path) -> Scale:
     base = quick(folder) if options.quick else Scale(folder=folder)
-    given = {name: getattr(options, name) for name in ("runs", "processes", "agents", "due", "history")}
+    names = ("runs", "processes", "agents", "due", "history", "notes")
+    given = {name: getattr(options, name) for name in names}
     return replace(base, **{name: value for name, value in given.items() if value is not None})
 
 

@@ -31,9 +31,11 @@ class Scale:
     """Calls of each of them."""
     models: int = 200
     """Sessions of models at once."""
+    notes: tuple[int, ...] = (10, 100, 500, 1_000)
+    """After how many sessions that note something it is looked how large all is."""
 
 
 def quick(folder: Path) -> Scale:
     """The least of everything."""
     return Scale(folder=folder, runs=3, processes=1, due=(5,), minutes=False, history=(200,), agents=10,
-                 idle_seconds=0.2, writers=2, writes=2, models=3)  # fmt: skip
+                 idle_seconds=0.2, writers=2, writes=2, models=3, notes=(2, 4))  # fmt: skip

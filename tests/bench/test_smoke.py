@@ -20,6 +20,9 @@ TITLES = (
     "g. 2 programs, 2 calls each",
     "h. a call of the model's, to the desk and back",
     "h. 3 sessions of models at once",
+    "i. 4 sessions that each note 3,000 bytes",
+    "j. searches of 200 texts",
+    "j. the index",
 )
 
 

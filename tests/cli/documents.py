@@ -61,10 +61,19 @@ LOG = {
     "session": 7, "output": f"hello\n{NASTY}\n", "bytes": 30, "done": True, "outcome": "committed", "reason": "",
     "events": [{"seq": 1, "at": AT, "kind": "text", "turn": 1, "text": NASTY}],
 }  # fmt: skip
+HIT = {
+    "kind": "memory", "agent": "studio", "file": "MEMORY.md", "key": None, "handoff": None, "sender": None, "session": 7,
+    "line": 4, "seq": None, "at": AT, "by": "studio#7", "snippet": f"the **disk** {NASTY}", "score": 1.5, "quarantined": False,
+}  # fmt: skip
 CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "children": []}
 
 SUM = {"sessions": 3, "tokens_in": 1200, "tokens_out": 30, "cache_read": None, "cache_write": None, "usd": 0.5,
        "tokens_unknown": 1, "usd_unknown": 2}  # fmt: skip
+
+SKILL = {
+    "name": "pdf", "whose": "operator", "description": NASTY, "folder": "/etc/swarmd/skills/pdf", "bytes": 6,
+    "license": "", "compatibility": "", "allowed_tools": "", "problem": None,
+}  # fmt: skip
 
 SAMPLES: dict[str, Document] = {
     "status": {
@@ -90,14 +99,30 @@ SAMPLES: dict[str, Document] = {
     "handoff_list": listing(HANDOFF),
     "handoff_show": HANDOFF,
     "report_list": listing(REPORT),
+    "memory_search": {**listing(HIT, {**HIT, "kind": "key", "key": "status"}, {**HIT, "kind": "handoff", "handoff": 7, "seq": 0, "sender": "house"}), "more": True, "indexed_until": AT},
+    "session_search": {**listing({**HIT, "kind": "transcript", "seq": 3, "quarantined": True}, {**HIT, "kind": "output"}), "more": False, "indexed_until": None},
     "memory_list": listing({**MEMORY, "first_line": NASTY}),
     "memory_show": {**MEMORY, "text": "notes\n", "base64": None},
     "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),
     "memory_diff": {"agent": "studio", "file": "MEMORY.md", "rev": 1, "other": 2, "diff": "-a\n+b"},
+    "memory_compact": {
+        "agent": "studio", "file": "MEMORY.md", "session": 7, "outcome": "committed", "reason": NASTY, "rev": 3,
+        "archive": "archive/history_2026-11-30_09-00-00.md", "tokens_before": 3700, "tokens_after": 640,
+        "tokens_in": 4100, "tokens_out": 600, "usd": 0.02,
+    },
     "memory_blame": {"agent": "studio", "file": "MEMORY.md", "lines": [{"line": 1, "text": NASTY, "rev": 2, "by": "studio#7", "at": AT}]},
     "memory_subjects": listing({"agent": "studio", "subject": "alice", "owner": "studio@alice", "files": 2, "bytes": 90, "sessions": 3, "last_session": None}),
     "memory_shared": listing({"name": "team", "owner": "@team", "files": 1, "bytes": 9, "agents": ["art", "studio"], "writers": ["studio"], "approval": []}),
+    "memory_import": {
+        "agent": "studio", "format": "swarms", "saved": True, "next": None,
+        "items": [{"path": "MEMORY.md", "what": "new", "rev": 1, "bytes": 6, "source": NASTY}],
+        "renamed": [{"file": NASTY, "path": "a.md", "why": NASTY}], "left_out": [{"file": ".git", "why": NASTY}],
+        "skipped": [], "notes": [NASTY],
+    },
+    "memory_export": listing({**MEMORY, "text": f"notes\n{NASTY}", "base64": None}, {**MEMORY, "path": "a.md", "text": None, "base64": "/wA="}),
     "memory_conflicts": listing({"id": 1, "agent": "studio", "path": "MEMORY.md", "line": 3, "ours": NASTY, "theirs": "b", "at": AT}),
+    "skill_list": listing(SKILL, {**SKILL, "whose": "own", "folder": "skills/pdf", "problem": NASTY}),
+    "skill_show": {**SKILL, "agent": "studio", "file": "SKILL.md", "text": "notes\n", "base64": None, "files": [{"file": "scripts/a.py", "bytes": 12}]},
     "session_list": listing(SESSION),
     "session_show": SHOWN,
     "session_log": LOG,

@@ -36,8 +36,8 @@ class Doors:
             raise PermissionError(13, "Permission denied")
         yield Door(self, "local", as_agent)
 
-    def run_local(self, where, args, as_agent):
-        self.used.append(("daemon for it", "run", as_agent))
+    def run_local(self, where, name, args, as_agent):
+        self.used.append(("daemon for it", name, as_agent))
         return "ran"
 
 

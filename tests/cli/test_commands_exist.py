@@ -24,9 +24,10 @@ handoff answer | handoff cancel | handoff change | handoff requeue
 report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
 memory delete | memory shared | memory subjects | memory forget-subject
-memory blame | memory conflicts | memory ctx set | memory ctx get | memory handoff send
+memory blame | memory conflicts | memory import | memory export | memory ctx set | memory ctx get
+memory handoff send | memory compact | skill list | skill show
 session list | session show | session log | session cancel | session apply | session discard | session revert
-session trace | session export
+session trace | session export | session search | memory search
 checkpoint | fail | draft show | draft apply | draft discard
 attention | attention ack | doctor | verify | backup | restore | mcp
 """
@@ -36,10 +37,6 @@ LATER = (
     "edit",
     "approval",
     "import",
-    "memory search",
-    "memory compact",
-    "memory import",
-    "session search",
 )
 SCHEMAS = sorted((Path(__file__).parents[1] / "data" / "schemas").glob("*.json"))
 
@@ -110,9 +107,12 @@ READING = {
     "memory_history": ["memory", "history", "studio"], "memory_diff": ["memory", "diff", "studio", "1"],
     "memory_blame": ["memory", "blame", "studio"], "memory_conflicts": ["memory", "conflicts", "studio"],
     "memory_subjects": ["memory", "subjects", "studio"], "memory_shared": ["memory", "shared"],
+    "memory_export": ["memory", "export", "studio"],
     "session_list": ["session", "list"], "session_show": ["session", "show", "7"],
-    "session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
-    "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"],
+
+"session_log": ["session", "log", "7"], "session_trace": ["session", "trace", "7"], "attention": ["attention"],
+"skill_list": ["skill", "list", "studio"], "skill_show": ["skill", "show", "studio", "pdf"], "usage": ["usage"], "prompt": ["prompt", "studio"], "doctor": ["doctor"], "verify": ["verify"], "session_search": ["session", "search", "hello"],
+"memory_search": ["memory", "search", "POLISH"],
 }  # fmt: skip
 
 

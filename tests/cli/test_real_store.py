@@ -100,6 +100,8 @@ def test_every_document_fits_its_schema(here):
     session = document("run", "studio")
     assert session["outcome"] in ("committed", "no_change")
     folder = Path(__file__).parents[1] / "data" / "schemas"
+    skill = "---\nname: pdf\ndescription: How to read one.\n---\n"
+    swarmd("memory", "write", "studio", "skills/pdf/SKILL.md", "--", skill)
     commands = {name: [arg if arg != "7" else "1" for arg in args] for name, args in READING.items()}
     for name, args in commands.items():
         schema = json.loads((folder / f"{name}.json").read_text())

@@ -67,6 +67,10 @@ def test_the_tables_of_memory_become_values_that_survive_the_store(folder):
     [
         ("[memory]\npersistent = false\nlog = true", "5: memory.log: is for a memory that is kept"),
         (
+            "[memory]\nlog = true\nread_only = ['*.md']",
+            "4: memory.log: is written into MEMORY.md, and read_only",
+        ),
+        (
             "[memory]\npersistent = false\nsummarizer_command = ['x']",
             "5: memory.summarizer_command: is for a memory that is kept",
         ),

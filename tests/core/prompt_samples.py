@@ -64,10 +64,10 @@ def full(**changes) -> Snapshot:
                 "# Studio\n\n- Art goes in `art/`.\n- Releases: see releases.md\n",
                 by="operator:ada",
             ),
-            document("archive/history_2026-04-20_14-30-45.md", "old\n"),
             document("people/ada.md", "# Ada\nlikes short reports\n"),
             document("releases.md", "\n# Releases, newest first\n"),
         ),
+        archived=1,
         keys=(
             key("status", "POLISH", by="house#4"),
             key("goal", "ship {polybreak} by ${date}", by="studio#11"),

@@ -40,3 +40,9 @@ def test_where_nothing_is_known_the_nearest_counts_and_of_two_the_newest():
 def test_lines_that_a_save_removes_are_named():
     assert removed_lines(b"one\n", b"one\nagent\n\n", b"one\n") == ("agent",)
     assert removed_lines(b"two\n", b"one\n", b"one\n") == ()
+
+
+def test_an_empty_line_that_both_have_is_no_sign_that_a_text_knows_what_was_seen():
+    seen = Known(rev=2, data=b"# Summary\n\nwhat the three were about\n\n- an addition\n")
+    old = Known(rev=1, data=b"# Notes\n\none\ntwo\nthree\n")
+    assert base_of(old.data + b"by hand\n", seen, [seen, old]).rev == 1

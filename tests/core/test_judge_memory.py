@@ -4,7 +4,7 @@ import pytest
 
 from swarmd.core.changes import AppendMemory, WriteMemory
 from swarmd.core.judge import fold
-from tests.core.worlds import OPERATOR, DictWorld, ask, commit, decisions, session_of
+from tests.core.worlds import OPERATOR, DictWorld, MemoryRules, ask, commit, decisions, session_of
 
 STUDIO = session_of("studio")
 MIB = 1024 * 1024
@@ -138,8 +138,10 @@ def test_memory_md_has_a_mebibyte_and_the_refusal_says_how_much_to_cut(world):
     assert ask(world, STUDIO, write("x" * MIB)).decision == "done"
     verdict = ask(world, STUDIO, write("x" * (MIB + 156)))
     assert (verdict.decision, verdict.kind) == ("refused", "refused")
-    assert str(MIB) in verdict.reason
-    assert "156" in verdict.reason
+    assert verdict.reason == (
+        "memory full: MEMORY.md has 0 bytes and may have 1,048,576; with this it would have 1,048,732: cut at least "
+        "156 bytes first, or put text into other files"
+    )
 
 
 def test_the_folder_has_16_mebibytes(world):
@@ -148,7 +150,40 @@ def test_the_folder_has_16_mebibytes(world):
     assert ask(world, STUDIO, write(b"x" * MIB, "15.md")).decision == "done"
     verdict = ask(world, STUDIO, write(b"x" * (MIB + 1), "15.md"))
     assert verdict.decision == "refused"
-    assert str(16 * MIB) in verdict.reason
+    assert "the folder has 15,728,640 bytes and may have 16,777,216" in verdict.reason
+    assert "cut at least 1 bytes first" in verdict.reason
+
+
+def test_what_is_archived_counts_against_no_limit_and_no_text_is_read_for_one(world):
+    for number in range(40):
+        world.put_file("studio", f"archive/history_{number}.md", b"x" * MIB)
+    world.documents = None
+    assert ask(world, STUDIO, write(b"x" * MIB)).decision == "done"
+    assert ask(world, STUDIO, append("y", path="topic.md")).decision == "done"
+    for number in range(2000):
+        world.put_file("studio", f"archive/h{number}.md", b"")
+    assert ask(world, STUDIO, write("x", "new.md")).decision == "done"
+
+
+@pytest.mark.parametrize("path", ["archive", "Archive", "ARCHIVE/x.md"])
+def test_no_file_of_an_agent_stands_where_older_texts_are_to_be_put(world, path):
+    assert "nothing else may have its name" in ask(world, OPERATOR, write("x", path)).reason
+    assert ask(world, STUDIO, write("x", path)).decision == "refused"
+
+
+def test_a_file_that_was_removed_comes_back_only_where_it_fits_in_again(world):
+    world.put_file("studio", "a.md", None, rev=2)
+    world.put_file("studio", "A.md", "x")
+    assert "differ only in case" in ask(world, STUDIO, write("x", "a.md", base=2)).reason
+
+
+def test_an_agent_that_keeps_no_memory_writes_none_and_its_operator_does(world):
+    world.with_agent("studio", memory=MemoryRules(persistent=False))
+    verdict = ask(world, STUDIO, write("x"))
+    assert verdict.decision == "refused"
+    assert "studio keeps no memory (its file says memory.persistent = false)" in verdict.reason
+    assert ask(world, STUDIO, append("x")).decision == "refused"
+    assert ask(world, OPERATOR, write("x")).decision == "done"
 
 
 def test_what_is_over_a_limit_already_may_shrink(world):

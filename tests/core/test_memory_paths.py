@@ -8,8 +8,10 @@ from swarmd.core.memory import (
     FOLDER_FILES,
     appended,
     file_limit,
+    full_at,
     matches,
     path_problem,
+    room_problem,
     size_problems,
     tree_problems,
 )
@@ -82,18 +84,39 @@ def test_paths_that_are_good_alone_and_not_together():
 def test_the_number_of_files_is_bounded():
     names = [f"n{number}" for number in range(FOLDER_FILES + 1)]
     assert tree_problems(names[1:]) == []
-    assert tree_problems(names) == ["a memory folder may have 1000 files; this one has 1001"]
+    assert tree_problems(names) == [
+        "a memory folder may have 1000 files; this one has 1001: remove or join some"
+    ]
+    assert tree_problems([*names[1:], *(f"archive/{name}" for name in names)]) == []
 
 
 def test_sizes():
     assert (file_limit("MEMORY.md"), file_limit("x/MEMORY.md")) == (FIRST_FILE_BYTES, FOLDER_BYTES)
     assert size_problems([("MEMORY.md", FIRST_FILE_BYTES), ("x", FOLDER_BYTES - FIRST_FILE_BYTES)]) == []
     assert size_problems([("MEMORY.md", FIRST_FILE_BYTES + 1)]) == [
-        "'MEMORY.md' may have 1048576 bytes; it has 1048577"
+        "memory full: MEMORY.md has 1,048,577 bytes and may have 1,048,576: cut at least 1 bytes"
     ]
     assert size_problems([("x", FOLDER_BYTES), ("y", 1)]) == [
-        "a memory folder may have 16777216 bytes; it has 16777217"
+        "memory full: the folder has 16,777,217 bytes and may have 16,777,216: cut at least 1 bytes"
     ]
+    assert size_problems([("x", FOLDER_BYTES), *((f"archive/{n}", FIRST_FILE_BYTES) for n in range(9))]) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "wanted", "said"),
+    [
+        ("MEMORY.md", FIRST_FILE_BYTES, FIRST_FILE_BYTES, None),
+        ("MEMORY.md", FIRST_FILE_BYTES + 9, FIRST_FILE_BYTES + 9, None),
+        ("MEMORY.md", FIRST_FILE_BYTES - 1, FIRST_FILE_BYTES + 1, ("MEMORY.md", FIRST_FILE_BYTES - 1)),
+        ("a has 7 bytes.md", FOLDER_BYTES, FOLDER_BYTES + 1, ("a has 7 bytes.md", FOLDER_BYTES)),
+        ("a", 5, FOLDER_BYTES - 4, ("the folder", 10)),
+        ("archive/a", 5, FOLDER_BYTES, None),
+    ],
+)
+def test_a_refusal_for_want_of_room_can_be_read_again(path, size, wanted, said):
+    problem = room_problem({path: size, "other": 5}, path, wanted)
+    assert (None if problem is None else full_at(problem)) == said
+    assert full_at(size_problems([("MEMORY.md", FIRST_FILE_BYTES + 1)])[0]) is None
 
 
 @pytest.mark.parametrize(

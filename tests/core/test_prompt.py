@@ -208,7 +208,29 @@ def test_memory_is_cut_at_a_line_end_and_says_how_much_more_there_is():
     assert words(body) <= 100 < words(body) + 5
     left = words(text[len(body) :])
     assert f"MEMORY.md goes on: {left:,} more tokens, read $SWARMD_MEMORY/MEMORY.md" in shown
-    assert "its room here is 100 tokens" in section(memory(text), "memory").left_out
+    total = words(body) + left
+    told = f"it takes {total:,} tokens and its room here is 100: cut at least {total - 100:,}"
+    assert told in section(memory(text), "memory").left_out
+    # Who cuts as much is told nothing more of it.
+    assert "cut at least" not in user(memory(text[: -4 * (total - 100)]))
+
+
+def test_the_room_of_a_memory_is_no_more_than_its_summarizer_can_take():
+    agent = Agent(name="studio", memory=MemoryRules(prompt_tokens=4000, context_tokens=100))
+    shown = user(empty(agent=agent, memory=(document("MEMORY.md", "word " * 200),)))
+    assert "its room here is 100: cut at least" in shown
+
+
+def test_an_agent_that_keeps_no_memory_is_promised_none_and_shown_none():
+    for kind in ("command", "anthropic"):
+        agent = Agent(name="studio", runner_kind=kind, memory=MemoryRules(persistent=False))
+        made = assemble(full(agent=agent, memory=(), archived=0), words)
+        assert "You have none: no file of yours outlives the session" in made.system
+        assert "memory append" not in made.system
+        assert "memory_write" not in made.system
+        assert "Keep notes by topic" not in made.system
+        assert "empty section memory]" in made.user
+        assert "empty section files]" in made.user
 
 
 def test_memory_near_its_room_warns_with_figures():
@@ -267,8 +289,9 @@ def test_memory_that_is_no_utf_8_is_shown_with_replacement_marks():
 def test_a_file_list_shows_size_and_first_line_and_counts_the_archive():
     text = user(full())
     assert "\nreleases.md, 26 bytes = # Releases, newest first\n" in text
-    assert "\narchive/: 1 older texts\n" in text
-    assert "history_2026" not in text
+    assert "\narchive/: 1 older text, not in the folder: `swarmd memory list` names them" in text
+    assert "archive/: 1,234 older texts" in user(full(archived=1234))
+    assert "archive/" not in user(full(archived=0))
 
 
 def test_hundreds_of_files_are_left_out_by_number():

@@ -10,9 +10,10 @@ from swarmd.core.agent import Agent, Limits, MemoryRules
 from swarmd.core.digests import digest
 from swarmd.core.handoffs import FINAL, Cause, Entry, Handoff, Status
 from swarmd.core.judge import fold, judge
+from swarmd.core.memory import is_archive
 from swarmd.core.staging import Folded, HandoffWritten, KeyWritten, MemoryWritten, Staged
 from swarmd.core.tree import Tree
-from swarmd.core.world import Actor, Document, Key
+from swarmd.core.world import Actor, Document, FileFacts, Key
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -88,7 +89,11 @@ class DictWorld:
 
     def documents(self, agent):
         rows = [row for row in self.heads.values() if row.agent == agent and row.data is not None]
-        return sorted(rows, key=lambda row: row.path)
+        return sorted((row for row in rows if not is_archive(row.path)), key=lambda row: row.path)
+
+    def files(self, agent):
+        rows = [row for row in self.heads.values() if row.agent == agent and row.data is not None]
+        return [FileFacts.of(row) for row in sorted(rows, key=lambda row: row.path)]
 
     def revision(self, agent, path, rev):
         return self.texts.get((agent, path, rev))

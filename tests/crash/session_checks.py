@@ -63,11 +63,11 @@ def broken(story: Story, told: Told, places: Places) -> list[str]:
         found += _draft(connection, row, stage, told)
         lines = {line: stage >= of for line, of in LINES.items()}
         found += checks.memory(story, connection, told, lines)
-        found += _verified(connection, places)
+        found += verified(connection, places)
     if (story.notes / "b.md").exists() == (stage == 2):
         found.append(f"I2: b.md is {'there' if stage == 2 else 'gone'}")
-    found += [f"{path} was left behind" for path in _strays(places)]
-    found += [f"I9: process {pid} outlived its session" for pid in _leftovers()]
+    found += [f"{path} was left behind" for path in strays(places)]
+    found += [f"I9: process {pid} outlived its session" for pid in leftovers()]
     return found + checks.others(story)
 
 
@@ -174,7 +174,7 @@ def _is_whole(change: Change) -> bool:
     return not isinstance(change, WriteMemory) or change.data is None or change.data.endswith(b"\n")
 
 
-def _verified(connection: sqlite3.Connection, places: Places) -> Iterator[str]:
+def verified(connection: sqlite3.Connection, places: Places) -> Iterator[str]:
     """What `swarmd verify` says."""
     view = View(connection=connection, world=SqlWorld(connection, NOW), actor=Actor(by="operator:ada"),
                 places=places)  # fmt: skip
@@ -183,7 +183,7 @@ def _verified(connection: sqlite3.Connection, places: Places) -> Iterator[str]:
         yield f"I8: verify: {item['text']}"
 
 
-def _strays(places: Places) -> Iterator[Path]:
+def strays(places: Places) -> Iterator[Path]:
     """What nobody will ever use or remove."""
     for path in places.state.iterdir():
         if path.name not in STATE and not path.name.startswith("swarmd.db-"):
@@ -194,7 +194,7 @@ def _strays(places: Places) -> Iterator[Path]:
     yield from (places.runtime / "s").glob("*")
 
 
-def _leftovers() -> Iterator[int]:
+def leftovers() -> Iterator[int]:
     """Living children of this process, which orphans of the killed one have become; they are ended."""
     while True:
         try:

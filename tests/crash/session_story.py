@@ -74,10 +74,10 @@ class SessionStory(Story):
         self.agents.mkdir(parents=True)
         for name in PARENTS:
             self._write(name, {"kind": "script", "part": "history"})
-        with _machine(PatientDisk(), BOOT):
+        with machine(PatientDisk(), BOOT):
             for name in (self.other, self.agent):
                 assert run_local(self.places(self.template), {"agent": name})["outcome"] == "committed"
-            self._write(self.agent, self._runner())
+            self._write(self.agent, self.runner())
             daemon = self._opened(self.template)
             sent = {"to": self.agent, "text": "see to it"}
             document = daemon.service.call(
@@ -97,7 +97,7 @@ class SessionStory(Story):
         ]
         (self.agents / f"{name}.toml").write_text("\n".join(lines) + "\n")
 
-    def _runner(self) -> Mapping[str, object]:
+    def runner(self) -> Mapping[str, object]:
         told = str(self.acts)
         if self.variant == "script":
             return {"kind": "script", "told": told}
@@ -125,12 +125,12 @@ class SessionStory(Story):
             acknowledge()
             return outcome
 
-        with _machine(disk, BOOT), mock.patch.object(flow, "run", acknowledged):
+        with machine(disk, BOOT), mock.patch.object(flow, "run", acknowledged):
             document = run_local(self.places(self.state), {"agent": self.agent})
         assert document["outcome"] == "committed", document
 
     def recover(self, boot: str, disk: PatientDisk) -> None:
-        with _machine(disk, boot):
+        with machine(disk, boot):
             daemon = self._opened(self.state)
             for agent in tree_of(daemon.reader):
                 daemon.store.folders.settle(agent)
@@ -141,7 +141,7 @@ class SessionStory(Story):
 
 
 @contextlib.contextmanager
-def _machine(disk: PatientDisk, boot: str) -> Iterator[None]:
+def machine(disk: PatientDisk, boot: str) -> Iterator[None]:
     """This disk, in this boot; the two runners that the story has; and nobody reads the log."""
     runners = {"command": registry.BUILT_IN["command"], "script": "tests.crash.script"}
     folders = partial(MemoryFolders, disk=disk, boot=lambda: boot)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.crash import power
+from tests.crash.compact_story import VARIANTS as COMPACTIONS
+from tests.crash.compact_story import CompactStory
 from tests.crash.folder_story import VARIANTS, FolderStory
 from tests.crash.person import Person, Scenario
 from tests.crash.session_story import VARIANTS as SESSIONS
@@ -24,6 +26,7 @@ PATIENCE = 60.0
 STORIES: dict[str, type[Story]] = {
     **dict.fromkeys(SESSIONS, SessionStory),
     **dict.fromkeys(VARIANTS, FolderStory),
+    **dict.fromkeys(COMPACTIONS, CompactStory),
 }
 """Who tells each variant."""
 

@@ -127,7 +127,7 @@ async def test_a_lost_text_of_the_past_is_told_once_and_over_when_it_is_back(swa
     async with swarm.up():
         assert await looked(swarm, hours=0) == {}
         with by_hand(swarm) as connection:
-            connection.executemany("INSERT OR IGNORE INTO blobs VALUES (?,?)", kept)
+            connection.executemany("INSERT OR IGNORE INTO blobs (hash, data) VALUES (?,?)", kept)
         await looked(swarm)
         rows = swarm.daemon.store.reader().execute("SELECT count(*) FROM raised").fetchone()
         assert rows[0] == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from swarmd.core.interaction_log import blocks
 from tests.daemon.processes import await_, lives
 from tests.model_server import answers as say
 from tests.model_server.answers import Gate
@@ -102,6 +103,29 @@ def test_a_tree_of_two_levels_hands_work_down_and_hears_what_came_of_it(place, t
     assert kept == [], "the key is nowhere on the disk"
     assert second["tokens_out"] > 0
     assert second["usd"] > 0
+
+
+def test_a_models_turns_are_in_its_log_and_the_next_session_is_told_of_them(place):
+    def clerk(body):
+        if len(body["messages"]) > 1:
+            return say.text("Rye is short.\n\n## Plan\n\nOrder four sacks.")
+        return say.tools(say.call("ctx_set", key="rye", value="2"), text="counting")
+
+    with ModelServer(scripts={"agent clerk": clerk}) as server:
+        model_agent(place, server, "clerk", "[memory]\nlog = true")
+        with place.serving(ANTHROPIC_API_KEY=KEY):
+            first = run(place, "clerk", "--text", "count the rye")
+            assert first["outcome"] == "committed"
+            found = blocks(place.swarmd("memory", "show", "clerk").stdout)
+            assert [b.role for b in found] == ["user", "assistant", "tool", "assistant"]
+            assert "from operator (normal): count the rye" in found[0].text
+            assert found[2].text.startswith('ctx_set {"key": "rye", "value": "2"}\n\n')
+            assert found[3].text == "Rye is short.\n\n## Plan\n\nOrder four sacks."
+            assert {b.session for b in found} == {first["id"]}
+            run(place, "clerk")
+        prompt = server.messages[-1].body["messages"][0]["content"]
+        assert "Order four sacks." in json.dumps(prompt)
+        assert "You are the agent clerk" not in place.swarmd("memory", "show", "clerk").stdout
 
 
 def test_two_sessions_of_an_agent_that_nobody_has_changed_share_the_providers_cache(place):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import ctypes
 import json
@@ -98,6 +99,19 @@ async def test_a_line_without_end_is_cut_off(swarm, as_stranger):
         answer = await speak(swarm, b"x" * (operators.LINE_BYTES + 100_000))
         assert answer["kind"] == "bad_input"
         assert "bytes" in answer["error"]
+
+
+async def test_a_whole_memory_folder_fits_into_one_question(swarm, as_stranger):
+    swarm.agent("a")
+    data = [os.urandom(900_000) for _ in range(18)]
+    files = [{"path": f"{n}.md", "base64": base64.b64encode(one).decode()} for n, one in enumerate(data)]
+    async with swarm.up():
+        asked = question(swarm, "memory_import", args={"agent": "a", "files": files})
+        answer = await speak(swarm, asked, seconds=60)
+        assert [item["what"] for item in answer["value"]["items"]] == ["new"] * 18
+        found = await speak(swarm, question(swarm, "memory_export", args={"agent": "a"}), seconds=60)
+        rows = {row["path"]: base64.b64decode(row["base64"]) for row in found["value"]["items"]}
+        assert rows == {f"{n}.md": one for n, one in enumerate(data)}
 
 
 async def test_as_names_an_agent_that_is_in_force_and_takes_away_what_operators_may(swarm, as_stranger):

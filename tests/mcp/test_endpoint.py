@@ -63,7 +63,8 @@ ARGS = {
     "handoff_answer": {"id": 4, "text": "that"}, "handoff_cancel": {"id": 5}, "handoff_change": {"id": 5, "priority": "low"},
     "handoff_show": {"id": 1}, "memory_write": {"file": "a.md", "text": "a"}, "memory_append": {"file": "a.md", "text": "b"},
     "memory_delete": {"file": "a.md"}, "report": {"text": "all well"}, "session_show": {"session": "studio"},
-    "fail": {"reason": "enough"}, "memory_show": {"file": "a.md"},
+    "fail": {"reason": "enough"}, "memory_show": {"file": "a.md"}, "skill_show": {"name": "tidy"},
+    "memory_search": {"text": "work", "kind": "handoff", "n": 3}, "session_search": {"text": "work"},
 }  # fmt: skip
 ORDER = ["memory_write", "ctx_set", "handoff_send", *[name for name in TOOLS if name not in ("memory_write", "ctx_set", "fail",
          "handoff_send", "memory_delete", "ctx_unset", "handoff_cancel")], "handoff_cancel", "memory_delete", "ctx_unset", "fail"]  # fmt: skip
@@ -77,6 +78,8 @@ async def test_every_tool_called_once(swarm, stage):
     async with up(swarm):
         for _ in range(3):
             await swarm.ask("handoff_send", to="studio", text="do it")
+        skill = "---\nname: tidy\ndescription: How to tidy up.\n---\nSweep.\n"
+        await swarm.ask("memory_write", agent="studio", file="skills/tidy/SKILL.md", text=skill)
         async with stage.session("studio") as session, client(session) as model:
             ids = {}
             for name in ORDER:

@@ -91,15 +91,22 @@ async def test_without_write_there_is_nothing_to_act_with(swarm):
 FULL = {
     "agent": "house", "session": "house", "at": "house", "key": "part", "file": "MEMORY.md", "rev": 1, "other": 1, "n": 5, "id": 1,
     "since": "2020-01-01T00:00:00+00:00", "until": "2099-01-01T00:00:00Z", "to": "house", "from": "operator", "status": "open",
-    "outcome": "committed", "trigger": "manual", "by": "day", "time": "2026-01-01T00:00:00Z", "subject": "alice",
+    "outcome": "committed", "trigger": "manual", "name": "tidy", "by": "day", "text": "done", "kind": "key", "time": "2026-01-01T00:00:00Z",
+    "subject": "alice",
 }  # fmt: skip
-OTHERWISE = {"prompt": {"at": "2026-12-24T18:00:00+01:00"}, "report_list": {"from": "house"}}
+OTHERWISE = {
+    "prompt": {"at": "2026-12-24T18:00:00+01:00"},
+    "report_list": {"from": "house"},
+    "skill_show": {"file": "SKILL.md"},
+}
 
 
 @pytest.mark.parametrize("daemon", [False, True])
 async def test_every_read_with_every_argument(swarm, daemon):
     swarm.swarmd("run", "house")
     swarm.swarmd("handoff", "send", "--to", "house", "--text", "do it")
+    skill = "---\nname: tidy\ndescription: How to tidy up.\n---\nSweep.\n"
+    swarm.swarmd("memory", "write", "house", "skills/tidy/SKILL.md", "--", skill)
 
     async def ask_all() -> None:
         async with assistant(swarm) as model:

@@ -250,11 +250,14 @@ async def test_memory_that_may_not_be_written_is_refused_at_once(served, file, s
 async def test_memory_limits_are_refused_with_the_number(served):
     path = served[0]
     await call(path, "memory_write", file="MEMORY.md", text="x" * FIRST_FILE_BYTES)
-    with pytest.raises(Refused, match="may have 1048576 bytes; it has 1048579"):
+    with pytest.raises(
+        Refused,
+        match="has 1,048,576 bytes and may have 1,048,576; with this it would have 1,048,579: cut at least 3 bytes",
+    ):
         await call(path, "memory_append", file="MEMORY.md", text="y")
     for number in range(14):
         await call(path, "memory_write", file=f"n{number}", text="x" * FIRST_FILE_BYTES)
-    with pytest.raises(Refused, match="may have 16777216 bytes"):
+    with pytest.raises(Refused, match="the folder has 15,728,647 bytes and may have 16,777,216"):
         await call(path, "memory_write", file="n14", text="x" * FIRST_FILE_BYTES)
 
 

@@ -133,24 +133,30 @@ def test_a_memory_folder_that_is_a_link_or_is_gone_cannot_be_read(tmp_path, outs
 def test_limits(folder):
     (folder / "MEMORY.md").write_bytes(b"x" * (FIRST_FILE_BYTES + 1))
     tree, problems = read_memory(str(folder), EMPTY, [])
-    assert (tree.as_files(), problems) == ({}, ("MEMORY.md may have 1048576 bytes; it has 1048577",))
+    assert (tree.as_files(), problems) == (
+        {},
+        ("memory full: MEMORY.md has 1,048,577 bytes and may have 1,048,576: cut at least 1 bytes",),
+    )
     (folder / "MEMORY.md").write_bytes(b"x" * FIRST_FILE_BYTES)
     with open(folder / "sparse", "wb") as file:
         file.truncate(1 << 40)
     assert read_memory(str(folder), EMPTY, [])[1] == (
-        f"sparse may have {FOLDER_BYTES} bytes; it has {1 << 40}",
+        f"memory full: sparse has {1 << 40:,} bytes and may have {FOLDER_BYTES:,}: cut at least 1,099,494,850,560 bytes",
     )
     os.unlink(folder / "sparse")
     for number in range(3):
         (folder / f"half{number}").write_bytes(b"x" * (FOLDER_BYTES // 2))
-    assert "the memory folder may have 16777216 bytes; it has more" in read_memory(str(folder), EMPTY, [])[1]
+    assert (
+        "memory full: the folder may have 16,777,216 bytes, and has more"
+        in read_memory(str(folder), EMPTY, [])[1]
+    )
 
 
 def test_too_many_files_and_too_many_names(folder):
     for number in range(FOLDER_FILES + 1):
         (folder / f"n{number}").touch()
     assert read_memory(str(folder), EMPTY, [])[1] == (
-        "a memory folder may have 1000 files; this one has 1001",
+        "a memory folder may have 1000 files; this one has 1001: remove or join some",
     )
     for number in range(FOLDER_FILES + 1):
         (folder / f"n{number}").unlink()

@@ -18,8 +18,9 @@ ARGS = {
     "session_trace": {"session": "studio"}, "ctx_list": {"agent": "studio"}, "ctx_get": {"agent": "studio", "key": "k"},
     "ctx_history": {"agent": "studio", "key": "k"}, "handoff_show": {"id": 1}, "memory_list": {"agent": "studio"},
     "memory_show": {"agent": "studio"}, "memory_history": {"agent": "studio"}, "memory_diff": {"agent": "studio", "rev": 1},
-    "memory_blame": {"agent": "studio"}, "memory_conflicts": {"agent": "studio"},
-    "memory_subjects": {"agent": "studio"},
+    "memory_search": {"text": "one"}, "session_search": {"text": "one"}, "memory_blame": {"agent": "studio"},
+    "memory_conflicts": {"agent": "studio"}, "memory_export": {"agent": "studio"}, "memory_subjects": {"agent": "studio"},
+    "skill_list": {"agent": "studio"}, "skill_show": {"agent": "studio", "name": "tidy"},
 }  # fmt: skip
 PROMISED = {
     "agent_list": "name parent enabled paused problem schedule timezone next running last_session last_outcome open_handoffs",
@@ -39,6 +40,8 @@ def swarm(swarm):
 
     swarm.call("ctx_set", agent="studio", key="k", value="v")
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text="one\n")
+    skill = "---\nname: tidy\ndescription: How to tidy up.\n---\nSweep.\n"
+    swarm.call("memory_write", agent="studio", file="skills/tidy/SKILL.md", text=skill)
     swarm.call(
         "handoff_send", to="studio", text="do it", priority="high", due="2026-12-24T18:00+01:00", dedupe="d"
     )
@@ -364,7 +367,8 @@ def test_a_deleted_file_is_not_found_and_its_revisions_are(swarm):
     with pytest.raises(NotFound, match="any more"):
         swarm.call("memory_show", agent="studio")
     assert swarm.call("memory_show", agent="studio", rev=1)["text"] == "one\n"
-    assert swarm.call("memory_list", agent="studio")["items"] == []
+    left = swarm.call("memory_list", agent="studio")["items"]
+    assert [file["path"] for file in left] == ["skills/tidy/SKILL.md"]
 
 
 # -- trace --------------------------------------------------------------------------------------------------

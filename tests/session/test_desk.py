@@ -434,7 +434,7 @@ async def test_refusals_are_bounded(swarm):
 # -- the tools of models ------------------------------------------------------------------------------------
 
 _SAMPLE = {"key": "k", "value": "v", "id": 1, "to": "game", "text": "t", "reply": "r", "file": "MEMORY.md",
-           "reason": "why", "session": "1"}  # fmt: skip
+           "reason": "why", "session": "1", "name": "tidy"}  # fmt: skip
 
 
 async def test_the_desk_knows_every_tool_and_its_arguments(swarm):

@@ -214,7 +214,10 @@ def test_what_cannot_be_told_is_in_the_design():
         ("DELETE FROM sums WHERE name = 'audit'", "the head of the audit is gone"),
         ("DELETE FROM sums WHERE name = 'slots'", "the sum of the table slots is gone"),
         ("UPDATE sums SET sum = 'x' WHERE name = 'slots'", "the sum of the table slots is gone"),
-        ("INSERT INTO blobs VALUES ('0', x'00')", "the text 0, which no revision has any more, is damaged"),
+        (
+            "INSERT INTO blobs (hash, data) VALUES ('0', x'00')",
+            "the text 0, which no revision has any more, is damaged",
+        ),
     ],
 )
 def test_what_is_told_says_which_row_where_it_can(tmp_path, sql, told):

@@ -117,15 +117,34 @@ def write(args: dict[str, Any]) -> str:
     return f"{path}: {len(text.encode('utf-8', 'surrogateescape'))} bytes written"
 
 
+def as_it_stands(text: str, old: str, new: str) -> tuple[str, str, int]:
+    """`old` and `new` with the line ends that the text has where `old` stands in it, and how often it does.
+
+    Models write LF, also of a file with the line ends of Windows; the file keeps its own.
+    """
+    plain = old.replace("\r\n", "\n")
+    for form in (old, plain.replace("\n", "\r\n"), plain):
+        if form in text:
+            end = "\r\n" if "\r\n" in (form if "\n" in form else text) else "\n"
+            return form, new.replace("\r\n", "\n").replace("\n", end), _count(text, form)
+    return old, new, 0
+
+
+def _count(text: str, part: str) -> int:
+    """How often the part stands in the text, also where one place laps over another."""
+    found, at = 0, text.find(part)
+    while at >= 0:
+        found, at = found + 1, text.find(part, at + 1)
+    return found
+
+
 def edit(args: dict[str, Any]) -> str:
     """One piece of a file by another."""
     path, old, new = str(args["path"]), args["old"], args["new"]
     if not isinstance(old, str) or not isinstance(new, str) or not old:
         raise Wrong("old and new must be texts, and old may not be empty")
     text = _open(path)
-    if "\r\n" in text and "\r\n" not in old:  # models write LF; the file keeps its line ends
-        old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
-    found = text.count(old)
+    old, new, found = as_it_stands(text, old, new)
     if found == 0:
         raise Wrong(f"{path} does not hold that text")
     if found > 1 and not args.get("all"):

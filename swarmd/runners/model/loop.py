@@ -24,11 +24,12 @@ Price = Callable[[str, Usage], float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """How it went. `text` is the last that the model said."""
+    """How it went. `text` is the last that the model said, `stop` why it ended there, as the API has it."""
 
     outcome: Outcome
     reason: str = ""
     text: str = ""
+    stop: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +194,7 @@ class Loop:
     def _ended(self, answer: Answer) -> Finish:
         if not answer.text and not self._acted:
             return Finish(outcome="failed", reason="the model answered nothing")
-        return Finish(outcome="success", text=answer.text)
+        return Finish(outcome="success", text=answer.text, stop=answer.stop)
 
     async def _carry_out(self, answer: Answer) -> Finish | None:
         if not answer.calls:
@@ -236,9 +237,11 @@ class Loop:
 
     async def _go_on_after_cut(self, answer: Answer) -> Finish | None:
         self._cuts += 1
-        if self._cuts > CUTS_IN_A_ROW:
+        last = self._turn >= self._settings.max_turns and not answer.calls
+        if last or self._cuts > CUTS_IN_A_ROW:
             tokens = self._settings.params.get("max_tokens")
-            reason = f"max_tokens: the answer was cut off at {tokens} tokens, {self._cuts} times in a row"
+            often = f", {self._cuts} times in a row" if self._cuts > 1 else ""
+            reason = f"max_tokens: the answer was cut off at {tokens} tokens{often}"
             return Finish(outcome="failed", reason=reason, text=answer.text)
         self._talk.heard(answer)
         ends = await self._make_calls(answer) if answer.calls else False

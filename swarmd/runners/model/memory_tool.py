@@ -6,17 +6,23 @@ names, read-only files and authority are judged where everything is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from swarmd.core.memory import ARCHIVE, is_archive
 from swarmd.core.wire import Reply
 from swarmd.runners.model.answers import JSON
+from swarmd.runners.model.file_tool import as_it_stands
 from swarmd.runners.model.loop import Called
 from swarmd.runners.model.toolbox import DeskPort
 
 ROOT = "/memories"
 LINES = 999_999
 """More cannot be numbered in a column of six."""
+
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class _Wrong(Exception):
@@ -56,7 +62,11 @@ class MemoryKit:
         inside = {name: size for name, size in files.items() if not path or name.startswith(f"{path}/")}
         if not inside and path:
             raise _Wrong(f"The path {ROOT}/{path} does not exist. Please provide a valid path.")
+        archived = [] if path else [name for name in inside if is_archive(name)]
+        total = sum(inside.pop(name) for name in archived)
         lines = [f"{size}B\t{ROOT}/{name}" for name, size in sorted(inside.items())]
+        if archived:
+            lines.append(f"{total}B\t{ROOT}/{ARCHIVE} ({len(archived)} older texts)")
         return "\n".join([f"Here are the files in {_full(path)}, with their sizes:", *lines])
 
     async def _create(self, args: Mapping[str, Any]) -> str:
@@ -71,10 +81,7 @@ class MemoryKit:
         text = await self._read(path)
         if not old:
             raise _Wrong("No replacement was performed, old_str is empty.")
-        if "\r\n" in text and "\r\n" not in old:
-            # Models write LF; a file with the line ends of Windows keeps them.
-            old, new = old.replace("\n", "\r\n"), new.replace("\r\n", "\n").replace("\n", "\r\n")
-        found = text.count(old)
+        old, new, found = as_it_stands(text, old, new)
         if found == 0:
             raise _Wrong(f"No replacement was performed, old_str did not appear verbatim in {ROOT}/{path}.")
         if found > 1:
@@ -87,14 +94,17 @@ class MemoryKit:
 
     async def _insert(self, args: Mapping[str, Any]) -> str:
         path, text, line = _path(args, "path"), _text(args, "insert_text"), args.get("insert_line")
-        lines = (await self._read(path)).splitlines(keepends=True)
+        old = await self._read(path)
+        lines = _LINE.findall(old)
+        end = "\r\n" if "\r\n" in old else "\n"
+        text = text.replace("\r\n", "\n").removesuffix("\n").replace("\n", end) + end
         if isinstance(line, bool) or not isinstance(line, int) or not 0 <= line <= len(lines):
             raise _Wrong(
                 f"Error: Invalid `insert_line` parameter: {line!r}. It should be within [0, {len(lines)}]"
             )
         if line and not lines[line - 1].endswith("\n"):
-            lines[line - 1] += "\n"
-        lines.insert(line, text if text.endswith("\n") else f"{text}\n")
+            lines[line - 1] += end
+        lines.insert(line, text)
         await self._write(path, "".join(lines))
         return f"The file {ROOT}/{path} has been edited."
 
@@ -167,7 +177,7 @@ def _text(args: Mapping[str, Any], name: str, *, optional: bool = False) -> str:
 
 
 def _numbered(path: str, text: str, view_range: Any) -> str:
-    lines = text.splitlines()
+    lines = [line.removesuffix("\n").removesuffix("\r") for line in _LINE.findall(text)]
     if len(lines) > LINES:
         raise _Wrong(f"File {ROOT}/{path} exceeds maximum line limit of {LINES} lines.")
     first, last = 1, len(lines)

@@ -66,7 +66,8 @@ async def run_session(job: Job, desk: Desk, models: Models) -> Done:
     except TimeoutError:
         if not clock.expired():
             raise
-    desk.event("result", {"outcome": finish.outcome, "reason": finish.reason, "text": finish.text})
+    desk.event("result", {"outcome": finish.outcome, "reason": finish.reason, "text": finish.text,
+                          "stop": finish.stop})  # fmt: skip
     return Done(outcome=finish.outcome, reason=finish.reason, text=finish.text, by_model=spent.by_model)
 
 

@@ -65,12 +65,40 @@ async def test_the_memory_tool_works_on_the_sessions_memory(desk):
         ("a\r\nb\r\nc\r\n", "a\nb", "x\ny", "x\r\ny\r\nc\r\n"),
         ("a.b", ".", r"\1 $& \g<0>", r"a\1 $& \g<0>b"),
         ("a b", " b", "", "a"),
+        ("a\r\nb\r\n", "b", "\\1 $& \\g<0>\nc", "a\r\n\\1 $& \\g<0>\r\nc\r\n"),
+        ("a\nb\r\nc\nd\n", "c\nd", "x\ny", "a\nb\r\nx\ny\n"),
+        ("a\nb\n", "a\r\nb", "x\r\ny", "x\ny\n"),
+        ("a\r\nb\r\n", "a\r\nb", "x\ny", "x\r\ny\r\n"),
+        ("one\u2028two\x0b\n", "two", "2", "one\u20282\x0b\n"),
     ],
 )
-async def test_edits_are_literal_and_keep_line_ends(desk, text, old, new, after):
+async def test_edits_are_literal_and_keep_line_ends(desk, programs, tmp_path, text, old, new, after):
     desk.files = {"MEMORY.md": text}
     await memory(desk, "str_replace", path="/memories/MEMORY.md", old_str=old, new_str=new)
     assert desk.files["MEMORY.md"] == after
+    file = tmp_path / "work" / "a.md"
+    file.write_bytes(text.encode())
+    assert await files(programs, "file_edit", path="a.md", old=old, new=new) == "a.md: 1 replaced"
+    assert file.read_bytes() == after.encode()
+
+
+async def test_what_is_put_between_lines_has_the_line_ends_of_the_file(desk):
+    for text, after in (("a\r\nb\r\n", "a\r\nx\r\ny\r\nb\r\n"), ("a\nb\n", "a\nx\ny\nb\n"),
+                        ("a\x0bb\nc", "a\x0bb\nx\ny\nc")):  # fmt: skip
+        desk.files = {"MEMORY.md": text}
+        await memory(desk, "insert", path="/memories/MEMORY.md", insert_line=1, insert_text="x\ny")
+        assert desk.files["MEMORY.md"] == after
+    desk.files = {"MEMORY.md": "a\r\nb\r\n"}
+    assert (await memory(desk, "view", path="/memories/MEMORY.md")).endswith(":\n     1\ta\n     2\tb")
+
+
+async def test_the_archive_is_one_line_of_the_folder_however_many_texts_it_has(desk):
+    desk.files = {"MEMORY.md": "a\n"} | {f"archive/history_{n}.md": "old\n" for n in range(500)}
+    assert (await memory(desk, "view", path="/memories")).splitlines()[1:] == [
+        "2B\t/memories/MEMORY.md", "2000B\t/memories/archive/ (500 older texts)",
+    ]  # fmt: skip
+    assert "500" not in await memory(desk, "view", path="/memories/archive/history_7.md")
+    assert len((await memory(desk, "view", path="/memories/archive")).splitlines()) == 501
 
 
 async def test_edits_that_miss_change_nothing_and_say_why(desk):
@@ -79,6 +107,11 @@ async def test_edits_that_miss_change_nothing_and_say_why(desk):
     assert "appears 2 times, in lines: 1, 3" in said(
         await memory(desk, "str_replace", path=path, old_str="x", new_str="z")
     )
+    desk.files["MEMORY.md"] = "a\na\na\n"
+    assert "appears 2 times, in lines: 1, 2" in said(
+        await memory(desk, "str_replace", path=path, old_str="a\na", new_str="z")
+    )
+    desk.files = {"MEMORY.md": "x\ny\nx\n"}
     assert "old_str is empty" in said(await memory(desk, "str_replace", path=path, old_str="", new_str="z"))
     assert "did not appear" in said(await memory(desk, "str_replace", path=path, old_str="q", new_str="z"))
     assert "new_str" not in said(await memory(desk, "str_replace", path=path, old_str="q"))

@@ -37,7 +37,9 @@ async def test_calls_are_carried_out_in_order_and_answered(desk):
     ]  # fmt: skip
     assert desk.of("tool_call")[0]["input"] == {"key": "a", "value": "1"}
     assert desk.of("tool_call")[0]["id"] == desk.of("tool_result")[0]["id"]
-    assert desk.of("result") == [{"kind": "result", "outcome": "success", "reason": "", "text": "all done"}]
+    assert desk.of("result") == [
+        {"kind": "result", "outcome": "success", "reason": "", "text": "all done", "stop": "end_turn"}
+    ]
 
 
 async def test_a_tool_that_there_is_not_and_odd_arguments_are_told_to_the_model(desk):

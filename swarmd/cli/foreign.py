@@ -1,0 +1,199 @@
+"""Reads memory from elsewhere with the rights of the person who asks: a folder's files, or an exported conversation.
+
+Whoever made it is a stranger: no link is followed, nothing but regular files is opened, and all of it is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from swarmd.core.conversations import Conversation, NoConversation, conversation
+from swarmd.core.memory import FOLDER_BYTES
+from swarmd.core.takeover import Found
+from swarmd.errors import BadInput, Failed, NotFound
+
+ENTRIES = 20_000
+"""Names that are looked at in one folder, with all below it."""
+DEPTH = 32
+LONG_BYTES = 2 * FOLDER_BYTES
+"""A file with more is not read: no memory could hold it, and a log of it would not either."""
+EVERYTHING_BYTES = 8 * FOLDER_BYTES
+LEVELS = 100
+"""How deep lists and objects of a conversation may stand within each other."""
+CONVERSATIONS = (".json", ".jsonl", ".yaml", ".yml")
+_KINDS = (
+    (stat.S_ISLNK, "it is a symbolic link"),
+    (stat.S_ISFIFO, "it is a named pipe"),
+    (stat.S_ISSOCK, "it is a socket"),
+    (stat.S_ISBLK, "it is a device"),
+    (stat.S_ISCHR, "it is a device"),
+)
+
+
+# -- folders ----------------------------------------------------------------------------------------------------------
+
+
+def read_folder(top: Path) -> list[Found]:
+    """Every file below the folder. Raises Failed where it cannot be read at all or holds too much."""
+    found: list[Found] = []
+    size = 0
+    try:
+        for file in _below(str(top), "", 0, [0]):
+            found.append(file)
+            size += len(file.data)
+            if size > EVERYTHING_BYTES:
+                raise Failed(
+                    f"{top}: it holds more than {EVERYTHING_BYTES} bytes, and a memory {FOLDER_BYTES}"
+                )
+    except OSError as error:
+        raise Failed(f"{top} cannot be read: {error.strerror}") from None
+    return found
+
+
+def _below(top: str, prefix: str, depth: int, seen: list[int]) -> Iterator[Found]:
+    with os.scandir(os.path.join(top, prefix)) as names:
+        entries = sorted(names, key=lambda entry: entry.name)
+    for entry in entries:
+        seen[0] += 1
+        if seen[0] > ENTRIES:
+            raise Failed(f"{top}: it holds more than {ENTRIES} files; name the folder of one agent's memory")
+        path = f"{prefix}{entry.name}"
+        if entry.name.startswith("."):
+            yield Found(path=path)
+        elif not entry.is_dir(follow_symlinks=False):
+            yield _file(top, path)
+        elif depth >= DEPTH:
+            yield Found(path=path, problem=f"it is more than {DEPTH} folders deep")
+        else:
+            try:
+                yield from _below(top, f"{path}/", depth + 1, seen)
+            except OSError as error:
+                yield Found(path=path, problem=f"it cannot be read: {error.strerror}")
+
+
+def _file(top: str, path: str) -> Found:
+    try:
+        return Found(path=path, data=read_file(os.path.join(top, path), follow=False))
+    except (BadInput, Failed, NotFound) as error:
+        return Found(path=path, problem=str(error))
+
+
+def read_file(path: str, *, follow: bool = True) -> bytes:
+    """A regular file's bytes. Raises BadInput, NotFound or Failed with why not; the sentence does not name the file."""
+    try:
+        status = os.stat(path, follow_symlinks=follow)
+        for is_kind, what in _KINDS:
+            if is_kind(status.st_mode):
+                raise BadInput(what)
+        # It may have become another thing meanwhile: a pipe must not hold us.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+        fd = os.open(path, flags)
+        with os.fdopen(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise BadInput("it is no regular file")
+            data = file.read(LONG_BYTES + 1)
+    except FileNotFoundError:
+        raise NotFound("there is no such file") from None
+    except OSError as error:
+        raise Failed(f"it cannot be read: {error.strerror}") from None
+    if len(data) > LONG_BYTES:
+        raise BadInput(f"it has more than {LONG_BYTES} bytes")
+    return data
+
+
+# -- conversations ----------------------------------------------------------------------------------------------------
+
+
+def read_conversation(path: Path) -> Conversation:
+    """The conversation in a JSON or YAML file. Raises BadInput, NotFound or Failed."""
+    try:
+        data = read_file(str(path))
+        text = data.decode("utf-8-sig")
+        ending = path.suffix.lower()
+        if ending in (".yaml", ".yml"):
+            document = from_yaml(text)
+        else:
+            document = _from_lines(text) if ending == ".jsonl" else _from_json(text)
+        _must_be_shallow(document)
+        return conversation(document)
+    except UnicodeDecodeError as error:
+        why = f"it is not UTF-8: byte {error.start + 1} is {error.object[error.start]:#04x}"
+        raise BadInput(f"{path}: {why}") from None
+    except NoConversation as error:
+        raise BadInput(f"{path}: {error}") from None
+    except (BadInput, NotFound, Failed) as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise BadInput(f"it has more than {LEVELS} levels") from None
+    except ValueError as error:
+        raise BadInput(f"it is no JSON: {error}") from None
+
+
+def _from_lines(text: str) -> list[Any]:
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                found.append(_from_json(line))
+            except BadInput as error:
+                raise BadInput(f"line {number}: {error}") from None
+    return found
+
+
+def from_yaml(text: str) -> Any:
+    """The YAML document as text, lists and objects: nothing in it is taken for a date or a number. Raises BadInput.
+
+    Aliases are refused: a few lines of them stand for more than any memory holds.
+    """
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    resolvers = {"~": None, "n": None, "N": None, "": None}
+    nulls = {
+        first: [
+            (tag, regexp)
+            for tag, regexp in base.yaml_implicit_resolvers.get(first, ())
+            if tag.endswith(":null")
+        ]
+        for first in resolvers
+    }
+    loader = type("_Texts", (base,), {"yaml_implicit_resolvers": nulls})
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader=loader):
+            if isinstance(event, yaml.AliasEvent):
+                raise BadInput(f"it has an alias (*{event.anchor}); write it without, or as JSON")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > LEVELS:
+                raise BadInput(f"it has more than {LEVELS} levels")
+        return yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader, with less of it
+    except yaml.YAMLError as error:
+        said = " ".join(str(error).split())
+        raise BadInput(f"it is no YAML: {said[:300]}") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise BadInput(f"it is no YAML that can be read here: {error}") from None
+
+
+def _must_be_shallow(document: Any) -> None:
+    level = [document]
+    for _ in range(LEVELS + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise BadInput(f"it has more than {LEVELS} levels")

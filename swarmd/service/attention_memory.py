@@ -1,0 +1,114 @@
+"""What of agents' memories needs a person: full ones, MEMORY.md past its room for long, rewrites that lost most."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from swarmd.core.instants import to_text
+from swarmd.core.memory import FIRST_FILE, FOLDER, FULL, full_at, is_archive
+from swarmd.service.attention_item import item
+from swarmd.service.view import View
+from swarmd.store import losses, queries
+
+SESSIONS_IN_VAIN = 3
+"""After how many sessions on end that were shown a MEMORY.md cut to its room a person is told: the agent has been told
+each time how much to cut, and has not done it.
+"""
+FILES_NAMED = 5
+
+
+def full(view: View, last: Mapping[str, queries.Row]) -> list[dict[str, Any]]:
+    """Of agents' newest sessions those whose writes found no room, until something has changed there since."""
+    by_session = {row["id"]: row for row in last.values()}
+    refused = queries.refused_with(view.connection, list(by_session), FULL)
+    found = []
+    for id, rows in groupby(refused, key=lambda row: row["session"]):
+        session, reasons = by_session[id], [(row["target"], row["reason"]) for row in rows]
+        agent = session["agent"]
+        files = view.world.files(agent)
+        changed = max((file.at for file in files), default=None)
+        own = [(target, reason) for target, reason in reasons if _is_so(view, session, reason)]
+        if own:
+            since = session["started"] if changed is None else to_text(changed)
+            times = "1 write" if len(own) == 1 else f"{len(own)} writes"
+            found.append(
+                item(f"memory_full:{agent}", "memory_full", agent, since,
+                     f"{times} of session {id} to the memory of {agent} found no room: {own[-1][1]}",
+                     f"swarmd memory list {agent}, then swarmd memory edit {agent} FILE")
+            )  # fmt: skip
+    return found
+
+
+def _is_so(view: View, session: queries.Row, reason: str) -> bool:
+    """Whether the memory is as it was when the write was refused. Of a copy that was over a limit: whether nothing was
+    written since the session.
+    """
+    files = view.world.files(session["agent"])
+    at = full_at(reason)
+    if at is None:
+        return not any(to_text(file.at) > session["ended"] for file in files)
+    path, size = at
+    if path == FOLDER:
+        return size == sum(file.size for file in files if not is_archive(file.path))
+    return size == next((file.size for file in files if file.path == path), 0)
+
+
+def past_its_room(view: View, last: Mapping[str, queries.Row]) -> Iterator[dict[str, Any]]:
+    """Agents whose last sessions were all shown a MEMORY.md cut to its room, which nothing makes small by itself."""
+    for agent, row in last.items():
+        if not _was_cut(row) or _is_kept_small(view, agent):
+            continue
+        rows = queries.last_started(view.connection, agent, SESSIONS_IN_VAIN)
+        if len(rows) < SESSIONS_IN_VAIN or not all(map(_was_cut, rows)):
+            continue
+        shown = json.loads(row["base"] or "{}").get("memory", {}).get(FIRST_FILE)
+        before = queries.revision(view.connection, agent, FIRST_FILE, shown) if shown else None
+        size = next((file.size for file in view.world.files(agent) if file.path == FIRST_FILE), 0)
+        if before is None or size < before["size"]:
+            continue  # somebody is at it: the next session will tell
+        yield item(f"memory_room:{agent}", "memory_room", agent, rows[-1]["started"],
+                   f"{FIRST_FILE} of {agent} has been past its room in the last {SESSIONS_IN_VAIN} sessions, which "
+                   f"were shown a part of it: {_left_out(row)}",
+                   f"swarmd memory edit {agent}, or raise memory.prompt_tokens")  # fmt: skip
+
+
+def _is_kept_small(view: View, agent: str) -> bool:
+    rules = view.tree.agents[agent].memory
+    return bool(rules.log or rules.summarizer_model or rules.summarizer_command) or not rules.persistent
+
+
+def _was_cut(row: queries.Row) -> bool:
+    return bool(_left_out(row))
+
+
+def _left_out(row: queries.Row) -> str:
+    """What the prompt of a session said that it left out of MEMORY.md."""
+    sections = json.loads(row["prompt"]).get("sections", ()) if row["prompt"] else ()
+    return next((str(each["left_out"]) for each in sections if each["name"] == "memory"), "")
+
+
+def lost(view: View) -> Iterator[dict[str, Any]]:
+    """Rewrites that lost most of a file and are not made good: one item for whoever did it, session or person."""
+    rows = sorted(losses.open_losses(view.connection), key=lambda row: (row["agent"], row["by"]))
+    for (agent, by), several in groupby(rows, key=lambda row: (row["agent"], row["by"])):
+        own = sorted(several, key=lambda row: (row["path"] != FIRST_FILE, row["path"]))
+        named = [_lost(row) for row in own[:FILES_NAMED]]
+        if len(own) > FILES_NAMED:
+            named.append(f"and {len(own) - FILES_NAMED} more files")
+        first = own[0]
+        file = "" if first["path"] == FIRST_FILE else f" --file {first['path']}"
+        yield item(f"memory_loss:{agent}:{by}", "memory_loss", agent, max(row["at"] for row in own),
+                   f"{by} rewrote the memory of {agent} and lost most of it: {'; '.join(named)}",
+                   f"swarmd memory restore {agent} {first['before']}{file}")  # fmt: skip
+
+
+def _lost(row: Mapping[str, Any]) -> str:
+    if row["deleted"]:
+        return f"{row['path']} (revision {row['before']}, {row['size_before']:,} bytes) was deleted"
+    return (
+        f"{row['path']} has {row['kept']:,} of {row['lines']:,} lines left ({row['size']:,} bytes of "
+        f"{row['size_before']:,}; revision {row['before']} has all)"
+    )

@@ -1,0 +1,25 @@
+"""A memory folder whole, to be taken elsewhere: every file to the byte, archives too."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from swarmd.core.documents import memory_doc
+from swarmd.service.view import JSON, Args, View, items
+
+if TYPE_CHECKING:
+    from swarmd.core.world import Document
+
+
+def memory_export(view: View, args: Args) -> JSON:
+    """All files of an agent's memory with their bytes, as they are now."""
+    agent = view.memory_of(args)
+    return items([_whole(view.world.document(agent, d.path) or d) for d in view.world.documents(agent)])
+
+
+def _whole(document: Document) -> JSON:
+    data = document.data or b""
+    shown = data.decode("utf-8", "replace")
+    raw = None if shown.encode() == data else base64.b64encode(data).decode()
+    return {**memory_doc(document), "text": shown if raw is None else None, "base64": raw}

@@ -1,0 +1,193 @@
+"""Takes memory from elsewhere into an agent's folder: all of it in one transaction, or none."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from swarmd.core.changes import Change, WriteMemory
+from swarmd.core.interaction_log import HEADING, appended_under, blocks, section
+from swarmd.core.judge import fold
+from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, FOLDER_FILES
+from swarmd.core.merge import merge
+from swarmd.core.staging import Folded, MemoryWritten
+from swarmd.core.world import Actor, World
+from swarmd.errors import KINDS, BadInput, Refused
+from swarmd.service.caller import Operator
+from swarmd.service.view import JSON, Args
+from swarmd.store import commit as committing
+from swarmd.store.connections import Connection
+from swarmd.store.world import SqlWorld
+
+if TYPE_CHECKING:
+    from swarmd.service.acting import Service
+
+EXISTING = ("refuse", "merge", "replace")
+"""What becomes of files that are there already and hold something else."""
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file that is to come; `log`: it is an interaction log and nothing else."""
+
+    path: str
+    data: bytes
+    log: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What is to be done with one file; nothing where it stands there already."""
+
+    file: File
+    what: str
+    change: WriteMemory | None = None
+
+
+def memory_import(service: Service, caller: Operator, args: Args) -> JSON:
+    """Write these files into an agent's memory. `existing` says what becomes of those that are there; with the mode
+    `dry_run` nothing is written.
+    """
+    view = service.view(caller)
+    agent, files = view.memory_of(args), _files(args.get("files"))
+    existing = args.get("existing", "refuse")
+    if existing not in EXISTING:
+        raise BadInput(f"existing: {existing!r:.40} is none of {', '.join(EXISTING)}")
+    actor = Actor(by=caller.by)
+    if args.get("mode") == "dry_run":
+        steps = _steps(view.world, agent, files, existing)
+        folded = fold(actor, _changes(steps), view.world, asked=True)
+        _must_stand(folded)
+        return _document(agent, steps, folded, saved=False)
+    service.store.folders.settle(agent)
+
+    def work(connection: Connection) -> tuple[list[Step], committing.Committed]:
+        now = service.now()
+        steps = _steps(SqlWorld(connection, now), agent, files, existing)
+        done = committing.commit(connection, actor, _changes(steps), now, asked=True, act="memory_import",
+                                 target=agent, always_told=True, how="import")  # fmt: skip
+        done.must_stand()
+        return steps, done
+
+    steps, done = service.store.writer.do(work)
+    service.publish(done.memory_of)
+    service.control.wake()
+    return _document(agent, steps, done.folded, saved=True)
+
+
+def _files(given: Any) -> list[File]:
+    """The call's files. Raises BadInput."""
+    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+        raise BadInput("files: a list of objects is expected")
+    if len(given) > FOLDER_FILES:
+        raise BadInput(f"files: a memory folder may have {FOLDER_FILES} files; these are {len(given)}")
+    found: dict[str, File] = {}
+    for each in given:
+        path, data = each.get("path"), _data(each)
+        if not isinstance(path, str) or data is None:
+            raise BadInput("files: each needs path, and text or base64")
+        if path in found:
+            raise BadInput(f"files: {path[:100]!r} is there twice")
+        found[path] = File(path=path, data=data, log=bool(each.get("log")))
+    if sum(len(file.data) for file in found.values()) > FOLDER_BYTES:
+        raise BadInput(f"files: a memory folder may have {FOLDER_BYTES} bytes, and these have more")
+    return list(found.values())
+
+
+def _data(file: Mapping[str, Any]) -> bytes | None:
+    """The bytes of a file of the call; None where it has none that can be read."""
+    raw, text = file.get("base64"), file.get("text")
+    try:
+        if isinstance(raw, str):
+            return base64.b64decode(raw, validate=True)
+        return text.encode("utf-8") if isinstance(text, str) else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _steps(world: World, agent: str, files: Sequence[File], existing: str) -> list[Step]:
+    """What is to be done. Raises Refused where files are there already and nobody has said what becomes of them."""
+    steps, there = [], []
+    for file in files:
+        head = world.document(agent, file.path)
+        old = head.data if head is not None else None
+        rev = head.rev if head is not None else 0
+        data, what = file.data, "new" if old is None else "replaced"
+        if old is not None and old != file.data and existing != "replace":
+            there.append(file.path)
+            data, what = _both(file, old), "merged"
+        if data == old:
+            steps.append(Step(file=file, what="same"))
+        else:
+            steps.append(
+                Step(
+                    file=file, what=what, change=WriteMemory(agent=agent, path=file.path, data=data, base=rev)
+                )
+            )
+    if there and existing == "refuse":
+        named = ", ".join(there[:NAMED]) + (f" and {len(there) - NAMED} more" if len(there) > NAMED else "")
+        raise Refused(
+            f"{agent} has {named} already, with another text; --merge keeps both texts, --replace the one that comes "
+            "(the old one stays in history)"
+        )
+    return steps
+
+
+def _both(file: File, old: bytes) -> bytes:
+    """Both texts: a log goes under the log that is there, the rest behind the rest. What stands there already comes
+    once.
+    """
+    new, known = (data.decode("utf-8", "surrogateescape") for data in (file.data, old))
+    coming, there = (section(text) if file.path == FIRST_FILE else None for text in (new, known))
+    if coming is None or (there is None and not file.log):
+        return merge(b"", file.data, old).data
+    log = _unknown(new[coming[0] : coming[1]].partition("\n")[2], known)
+    rest = "" if file.log else new[: coming[0]] + new[coming[1] :]
+    at = len(known) if there is None else there[0]
+    before = merge(b"", _bytes(rest), _bytes(known[:at])).data if rest.strip() else _bytes(known[:at])
+    gap = b"" if at == len(known) or before.endswith(b"\n") or not before else b"\n"
+    whole = before + gap + _bytes(known[at:])
+    return appended_under(whole, _bytes(log), HEADING) if log.strip() else whole
+
+
+def _unknown(log: str, known: str) -> str:
+    """The log without the entries that stand in the known text."""
+    have = {known[b.start : b.end].strip() for b in blocks(known)}
+    entries = blocks(log)
+    pieces = [log[: entries[0].start] if entries else log]
+    for one, following in zip(entries, [*(b.start for b in entries[1:]), len(log)], strict=True):
+        start = one.end if log[one.start : one.end].strip() in have else one.start
+        pieces.append(log[start:following])
+    return "".join(pieces)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _changes(steps: Sequence[Step]) -> list[Change]:
+    return [step.change for step in steps if step.change is not None]
+
+
+def _must_stand(folded: Folded) -> None:
+    refused = [verdict for verdict in folded.verdicts if verdict.decision == "refused"]
+    if refused:
+        raise KINDS[refused[0].kind]("; ".join(dict.fromkeys(verdict.reason for verdict in refused)))
+
+
+def _document(agent: str, steps: Sequence[Step], folded: Folded, *, saved: bool) -> JSON:
+    """What became of each file, or would."""
+    revs = {e.document.path: e.document.rev for e in folded.effects if isinstance(e, MemoryWritten)}
+    return {
+        "agent": agent, "saved": saved,
+        "items": [
+            {"path": step.file.path, "what": step.what, "rev": revs.get(step.file.path) if saved else None,
+             "bytes": len(step.file.data if step.change is None else step.change.data or b"")}
+            for step in steps
+        ],
+        "next": None,
+    }  # fmt: skip

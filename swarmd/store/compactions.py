@@ -1,0 +1,94 @@
+"""What the store knows of compactions: how they fared, what was told of it, which names an archive has used up."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import datetime
+from typing import Any
+
+from swarmd.core.instants import from_text
+from swarmd.core.memory import FIRST_FILE
+from swarmd.core.sessions import COMPACT, GOOD
+from swarmd.store.store import cure, raise_attention
+
+KIND = "compaction"
+_SIZES = (
+    "SELECT h.agent, h.rev, r.size FROM heads h JOIN revisions r ON r.agent = h.agent AND r.path = h.path "
+    "AND r.rev = h.rev WHERE h.path = ? AND h.hash IS NOT NULL"
+)
+
+
+def paths(connection: sqlite3.Connection, agent: str) -> list[str]:
+    """Every path that the agent's folder has or ever had."""
+    return [row[0] for row in connection.execute("SELECT path FROM heads WHERE agent = ?", (agent,))]
+
+
+def revision(connection: sqlite3.Connection, agent: str) -> int:
+    """The newest revision of the agent's MEMORY.md; 0 where it has none."""
+    row = connection.execute(
+        "SELECT rev FROM heads WHERE agent = ? AND path = ?", (agent, FIRST_FILE)
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def size(connection: sqlite3.Connection, agent: str) -> tuple[int, int] | None:
+    """The newest revision of the agent's MEMORY.md and how many bytes it has; None where there is none."""
+    found = connection.execute(f"{_SIZES} AND h.agent = ?", (FIRST_FILE, agent)).fetchone()
+    return None if found is None else (found["rev"], found["size"])
+
+
+def sizes(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+    """Of every owner that has a MEMORY.md: its newest revision, and how many bytes that has."""
+    return {row["agent"]: (row["rev"], row["size"]) for row in connection.execute(_SIZES, (FIRST_FILE,))}
+
+
+def failures(connection: sqlite3.Connection, agent: str) -> tuple[int, datetime | None]:
+    """How many of the agent's last compactions in a row brought nothing, and when the newest ended. One that was lost
+    with its daemon is forgiven, a second is not: it may be what the daemon dies of.
+    """
+    count, last, lost = 0, None, 0
+    for row in connection.execute(
+        f"SELECT outcome, ended FROM sessions INDEXED BY sessions_compact WHERE agent = ? AND trigger = '{COMPACT}' "
+        "AND state = 'ended' AND started IS NOT NULL ORDER BY id DESC LIMIT 30",
+        (agent,),
+    ):
+        if row["outcome"] in GOOD:
+            break
+        count, last = count + 1, last or from_text(row["ended"])
+        lost += row["outcome"] == "lost"
+    return count - (lost == 1), last
+
+
+def figures(connection: sqlite3.Connection, session: int) -> dict[str, Any]:
+    """What the audit tells of a compaction that has just been committed: archive, before, after, made_by."""
+    row = connection.execute(
+        "SELECT detail FROM audit WHERE session = ? AND act = ? ORDER BY seq DESC LIMIT 1", (session, COMPACT)
+    ).fetchone()
+    return {} if row is None else dict(json.loads(row["detail"]))
+
+
+def is_told(connection: sqlite3.Connection, agent: str) -> bool:
+    """Whether attention names a compaction of this agent that did not succeed."""
+    found = connection.execute("SELECT 1 FROM raised WHERE id = ?", (_id(agent),)).fetchone()
+    return found is not None
+
+
+def tell(
+    connection: sqlite3.Connection, agent: str, session: int, outcome: str, reason: str, now: datetime
+) -> None:
+    """Raise one that did not succeed to a person's attention."""
+    raise_attention(
+        connection, id=_id(agent), kind=KIND, agent=agent, now=now,
+        text=f"the memory of {agent} is nearly full, and its compaction {outcome} (session {session}): {reason}",
+        next_step=f"swarmd memory compact {agent}, with --summary-file for a summary of your own",
+    )  # fmt: skip
+
+
+def over(connection: sqlite3.Connection, agent: str) -> None:
+    """One has succeeded, or there is nothing to be done any more."""
+    cure(connection, _id(agent))
+
+
+def _id(agent: str) -> str:
+    return f"{KIND}:{agent}"
