@@ -293,6 +293,27 @@ def forget_subject(invocation: Invocation, agent: str, subject: str) -> None:
     invocation.show(document, lambda _: output.line(f"{agent} has forgotten {subject}"))
 
 
+@memory.command("consolidate")
+@click.argument("agent", type=AGENT)
+@click.option(
+    "--no-commit", is_flag=True, help="Run for real, save nothing, show what would have been saved."
+)
+@click.option("--dry-run", is_flag=True, help="Start nothing: show prompt size and command line.")
+@click.option("--force", is_flag=True, help="Also where the agent is paused.")
+@pass_invocation
+def consolidate(invocation: Invocation, agent: str, no_commit: bool, dry_run: bool, force: bool) -> int:
+    """Have an agent's memory put in order now, by a session that reads its sessions since the last time, and wait for
+    its end. Where there was none since, nothing is started.
+    """
+    if no_commit and dry_run:
+        usage("--no-commit runs it and --dry-run does not: give one of them")
+    from swarmd.cli.running import report_run
+
+    mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
+    document = invocation.call("run", agent=agent, mode=mode, force=force, trigger="consolidate")
+    return report_run(invocation, agent, document)
+
+
 def data_of(document: Mapping[str, Any]) -> bytes:
     """A file's bytes; what is not UTF-8 travels as base64."""
     if document.get("base64") is not None:

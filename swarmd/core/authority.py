@@ -36,6 +36,8 @@ def refusal(actor: Actor, change: Change, world: World) -> str | None:
     """
     if actor.agent is None:
         return None
+    if actor.only_memory and not _is_own_memory(actor, change):
+        return f"a consolidation may write the memory of {actor.agent} and nothing else"
     agent, tree = actor.agent, world.tree
     match change:
         case SetKey() | UnsetKey():
@@ -117,6 +119,10 @@ def may_read_handoff(actor: Actor, handoff: Handoff, tree: Tree) -> str | None:
     if any(tree.is_within(party, actor.agent) for party in (handoff.sender, handoff.receiver)):
         return None
     return f"handoff {handoff.id} is neither from nor to {actor.agent} or an agent below it"
+
+
+def _is_own_memory(actor: Actor, change: Change) -> bool:
+    return isinstance(change, WriteMemory | AppendMemory) and change.agent == actor.owner
 
 
 def _writing_keys(agent: str, target: str, tree: Tree) -> str | None:

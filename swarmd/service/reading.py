@@ -18,9 +18,11 @@ Read = Callable[[View, Args], JSON]
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "overview": ("status", "doctor", "verify"),
     "attention": ("attention",),
+    "approval_reads": ("approval_list", "approval_show"),
     "agent_reads": ("agent_list", "agent_tree", "agent_show", "why", "next"),
     "agent_past": ("agent_history",),
-    "session_reads": ("session_list", "session_show", "session_log", "session_trace", "log"),
+    "session_reads": ("session_list", "session_show", "session_log", "log"),
+    "tracing": ("session_trace",),
     "prompting": ("prompt",),
     "usage_reads": ("usage",),
     "state_reads": ("ctx_list", "ctx_get", "ctx_history", "handoff_list", "handoff_show", "report_list"),
@@ -37,6 +39,7 @@ READS: Mapping[str, str] = {name: module for module, names in _MODULES.items() f
 
 OPERATORS_ONLY = frozenset({
     "status", "doctor", "verify", "attention", "session_trace", "memory_export", "memory_subjects", "memory_shared",
+    "approval_list", "approval_show",
 })  # fmt: skip
 
 
@@ -44,7 +47,8 @@ OPERATORS_ACTS = frozenset(
     {
         "pause", "resume", "run", "session_cancel", "session_apply", "session_discard", "session_revert",
         "attention_ack", "reload", "rename", "forget", "forget_subject", "memory_restore", "memory_take",
-        "memory_import", "memory_compact",
+        "memory_import", "memory_compact", "approval_approve", "approval_deny", "session_quarantine",
+        "session_unquarantine",
     }
 )  # fmt: skip
 """The names of service.operating.ACTS, which is not imported here: a session that asks for one is refused."""

@@ -37,6 +37,7 @@ def session_doc(row: Row, changes: Sequence[Row]) -> dict[str, JSON]:
         "mode": row["mode"], "checkpoints": row["checkpoints"], "note": row["note"],
         "definition": row["definition"], "prompt_hash": row["prompt_hash"], "prompt": prompt,
         "subject": row["subject"],
+        "quarantined": json.loads(row["quarantined"]) if row["quarantined"] else None,
     }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from swarmd.core.owners import agent_of_owner, subject_of
 from swarmd.core.searching import NothingToFind, Query, query_of
 from swarmd.core.snippets import Snippet, snippet_of
 from swarmd.errors import BadInput, NotFound, Refused, StoreUnusable
+from swarmd.service.quarantined import Untainted
 from swarmd.service.view import JSON, Args, View, text, window
 from swarmd.store import queries, search, search_file
 from swarmd.store.connections import Row, StoreError
@@ -148,8 +149,13 @@ def _best_first(hits: Sequence[Hit], query: Query) -> list[_Ranked]:
 
 def _standing(view: View, ranked: Sequence[_Ranked]) -> Iterator[dict[str, JSON]]:
     """The documents of those that the caller may see as things are now."""
+    untainted: dict[str, Untainted] = {}
     for one in ranked:
         facts = _facts(view, one.hit)
+        if facts is not None and one.hit.kind == "archive":
+            shown = untainted.setdefault(one.hit.owner, Untainted(view, one.hit.owner))
+            if any(shown.marks(one.hit.name, search.plain(one.hit).encode("utf-8", "replace")) or ()):
+                continue  # a piece of a page in which a session in quarantine has lines
         if facts is not None:
             yield {
                 "kind": one.hit.kind, "agent": one.hit.owner, "file": None, "key": None, "handoff": None,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
-from swarmd.core.owners import subject_owner
 from swarmd.errors import Refused
 from swarmd.service import rows
+from swarmd.service.quarantined import HIDDEN, is_hidden, log_without_texts, session_doc
 from swarmd.service.sessions_named import named
 from swarmd.service.transcripts import read_log
 from swarmd.service.view import JSON, Args, View, items, one_more, page, seen_agents, text, window
@@ -27,12 +26,7 @@ def session_list(view: View, args: Args) -> JSON:
 
 def _documents(view: View, found: Sequence[queries.Row]) -> list[dict[str, JSON]]:
     changes = queries.changes(view.connection, [row["id"] for row in found])
-    return [
-        rows.session_doc(row, changes[row["id"]])
-        if view.session_refusal(row) is None
-        else rows.session_doc(rows.withheld(row), [])
-        for row in found
-    ]
+    return [session_doc(view, row, changes[row["id"]]) for row in found]
 
 
 def session_show(view: View, args: Args) -> JSON:
@@ -41,6 +35,7 @@ def session_show(view: View, args: Args) -> JSON:
     found = {**_documents(view, [row])[0], "usage": _usage(view, row)}
     if args.get("prompt_text"):
         _must_see(view, row)
+    if args.get("prompt_text") and not is_hidden(view, row):
         from swarmd.service.past_prompts import prompt_text
 
         found["prompt_text"] = prompt_text(view, row)
@@ -67,40 +62,11 @@ def session_log(view: View, args: Args) -> JSON:
     row = named(view, args.get("session"))
     _must_see(view, row)
     done = row["state"] == "ended"
+    if is_hidden(view, row):
+        facts = {"done": done, "outcome": row["outcome"], "reason": HIDDEN}
+        return {"session": row["id"], **log_without_texts(row), **facts}
     found = read_log(view.places.state / "sessions" / str(row["id"]), args, done=done)
     return {"session": row["id"], **found, "done": done, "outcome": row["outcome"], "reason": row["reason"]}
-
-
-def session_trace(view: View, args: Args) -> JSON:
-    """What a session wrote, and which later sessions were shown it."""
-    row = named(view, args.get("session"))
-    wrote = [c for c in queries.changes(view.connection, [row["id"]])[row["id"]] if c["verdict"] == "done"]
-    marks = [(c, trace) for c in wrote for trace in json.loads(c["effect"] or "[]")]
-    later = queries.shown_to(view.connection, row["id"])
-    return {
-        "session": row["id"], "agent": row["agent"],
-        "items": [
-            {"act": change["act"], "target": change["target"],
-             "shown_to": [{"session": id, "agent": agent} for id, agent, base in later if had(trace, agent, base)]}
-            for change, trace in marks
-        ],
-        "next": None,
-    }  # fmt: skip
-
-
-def had(trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
-    """Whether what a session was shown has this: the key's version, the handoff, the memory since that revision."""
-    if "key" in trace:
-        return trace["key"] in base["keys"]
-    if "handoff" in trace:
-        return trace["handoff"] in base["handoffs"]
-    if "memory" in trace:
-        owner, path, rev = trace["memory"]
-        subject = base.get("subject")
-        own = agent if subject is None else subject_owner(agent, subject)
-        files = base["memory"] if owner == own else base.get("others", {}).get(owner, {})
-        return bool(files.get(path, 0) >= rev)
-    return trace.get("report") in base["reports"]
 
 
 def log(view: View, args: Args) -> JSON:

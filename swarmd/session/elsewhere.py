@@ -11,7 +11,7 @@ from typing import Any
 
 from swarmd.core.changes import AppendMemory, Change, WriteMemory
 from swarmd.core.digests import digest
-from swarmd.core.staging import Verdict
+from swarmd.core.staging import MemoryWritten, Verdict
 from swarmd.core.world import World
 from swarmd.session.journal import base_after
 
@@ -57,7 +57,11 @@ class Elsewhere:
         for change, verdict in zip(changes, verdicts, strict=True):
             if isinstance(change, WriteMemory) and change.agent != self._own:
                 self.made_from[change.agent, change.path] = base_after(change, verdict)
-        self._written.clear()
+        # What is held is in no revision: the session goes on reading it as its own.
+        held = [
+            effect for verdict in verdicts for effect in verdict.withheld if isinstance(effect, MemoryWritten)
+        ]
+        self._written = {(effect.document.agent, effect.document.path) for effect in held}
 
     def texts(self, changes: Iterable[Change]) -> dict[str, bytes]:
         """The texts that these changes wish for elsewhere, by digest: what it goes on from after a checkpoint."""

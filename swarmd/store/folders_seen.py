@@ -15,7 +15,7 @@ from swarmd.core.owners import shared_owner
 from swarmd.core.snapshot import ConflictSeen, FileSeen, FolderSeen
 from swarmd.core.world import Document
 from swarmd.store import texts
-from swarmd.store.rows import document_of
+from swarmd.store.rows import UNTAINTED, document_of
 from swarmd.store.world import NOT_ARCHIVED, SqlWorld
 
 START_BYTES = 400
@@ -78,12 +78,13 @@ def conflicts_now(
     """
     sql = "SELECT c.id, c.path, c.line, c.ours, c.theirs, c.agent FROM conflicts c INDEXED BY conflicts_open"
     found = connection.execute(
-        f"{sql} WHERE c.agent = ? AND c.resolved IS NULL ORDER BY c.id LIMIT ?", (own, CONFLICTS_SHOWN)
+        f"{sql} WHERE c.agent = ? AND c.resolved IS NULL AND {UNTAINTED} ORDER BY c.id LIMIT ?",
+        (own, CONFLICTS_SHOWN),
     ).fetchall()
     for folder in agent.memory.shared:
         found += connection.execute(
             f"{sql} JOIN sessions s ON s.id = c.session WHERE c.agent = ? AND c.resolved IS NULL AND s.agent = ? "
-            "AND s.subject IS ? ORDER BY c.id LIMIT ?",
+            "AND s.subject IS ? AND s.quarantined IS NULL ORDER BY c.id LIMIT ?",
             (shared_owner(folder.name), agent.name, subject, CONFLICTS_SHOWN),
         ).fetchall()
     return [conflict_of(row, own) for row in found]

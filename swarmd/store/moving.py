@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swarmd.core.owners import is_about, renamed
-from swarmd.store import texts
+from swarmd.store import approvals, texts
 from swarmd.store.holding import resumed_key
 from swarmd.store.owners import of_agent
 from swarmd.store.trees import tree_changed
@@ -19,6 +19,7 @@ _OWNED = (
     ("keys", "agent"), ("key_history", "agent"),
     ("slots", "agent"), ("sessions", "agent"), ("reports", "agent"), ("reports", "parent"), ("agent_history", "agent"),
     ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"), ("adaptive", "agent"),
+    ("consolidated", "agent"),
 )  # fmt: skip
 _NAMES_IN_CHANGES = ("agent", "to", "sender")
 
@@ -32,7 +33,7 @@ def has_state(connection: sqlite3.Connection, agent: str) -> bool:
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     """Everything that was `old`'s is `new`'s. The caller has seen that `new` has none, and publishes its memory."""
-    for table in ("slots", "agent_history", "pauses", "counted", "adaptive"):
+    for table in ("slots", "agent_history", "pauses", "counted", "adaptive", "consolidated"):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (new,))
     for table, column in _OWNED:
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
@@ -52,6 +53,7 @@ def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     connection.execute("DELETE FROM meta WHERE key = ?", (resumed_key(new),))
     connection.execute("UPDATE meta SET key = ? WHERE key = ?", (resumed_key(new), resumed_key(old)))
     _rename_in_drafts(connection, old, new)
+    approvals.rename(connection, old, new)
     connection.execute("DELETE FROM agents WHERE name = ?", (old,))
     tree_changed(connection)
 
@@ -86,7 +88,7 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
             f"SELECT DISTINCT hash FROM revisions WHERE {of_agent()} AND hash IS NOT NULL", (agent,)
         )
     ]
-    for table in ("keys", "key_history", "pauses", "counted", "adaptive"):
+    for table in ("keys", "key_history", "pauses", "counted", "approvals", "consolidated", "adaptive"):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (agent,))
     for table in (*_FOLDERS, "published", "pending", "raised"):
         connection.execute(f"DELETE FROM {table} WHERE {of_agent()}", (agent,))

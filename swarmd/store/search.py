@@ -267,4 +267,9 @@ def is_current(store: sqlite3.Connection, hit: Hit) -> bool:
         return row is not None
     data = texts.of_digest(store, row["hash"])
     lines = indexed((data or b"").decode("utf-8", "replace")).splitlines()
-    return hit.marked.replace(OPEN, "").replace(CLOSE, "") in "\n".join(lines)
+    return plain(hit) in "\n".join(lines)
+
+
+def plain(hit: Hit) -> str:
+    """The text of a hit, as it stands in the index."""
+    return hit.marked.replace(OPEN, "").replace(CLOSE, "")

@@ -47,6 +47,11 @@ ACTS = [
     (["run", "studio", "--dry-run", "--force"], ("run", {"agent": "studio", "mode": "dry_run", "force": True})),
     (["run", "studio", "--no-commit", "--text", "x"], ("run", {"agent": "studio", "mode": "no_commit", "force": False, "text": "x"})),
     (["run", "studio", "--subject", "alice"], ("run", {"agent": "studio", "mode": "commit", "force": False, "subject": "alice"})),
+    (["memory", "consolidate", "studio"], ("run", {"agent": "studio", "mode": "commit", "force": False, "trigger": "consolidate"})),
+    (["memory", "consolidate", "studio", "--no-commit", "--force"], ("run", {"agent": "studio", "mode": "no_commit", "force": True, "trigger": "consolidate"})),
+    (["session", "quarantine", "7"], ("session_quarantine", {"session": "7", "revert": False})),
+    (["session", "quarantine", "studio", "--reason", "a bad page", "--revert"], ("session_quarantine", {"session": "studio", "reason": "a bad page", "revert": True})),
+    (["session", "unquarantine", "7"], ("session_unquarantine", {"session": "7"})),
     (["report", "all is well"], ("report", {"text": "all is well"})),
     (["report", "--", "list"], ("report", {"text": "list"})),
 ]  # fmt: skip
@@ -54,6 +59,7 @@ ANSWERS = {
     "ctx_set": KEY, "ctx_unset": {**KEY, "value": None}, "memory_write": MEMORY, "memory_append": MEMORY,
     "memory_restore": MEMORY, "memory_delete": MEMORY, "forget_subject": {"agent": "a", "subject": "b", "forgotten": True}, "pause": {"agent": "all", "paused": True, "reason": None, "held_by": []},
     "resume": {"agent": "studio", "paused": False, "reason": None, "held_by": []}, "run": SESSION,
+    "session_quarantine": documents.QUARANTINED, "session_unquarantine": {**documents.QUARANTINED, "quarantined": None},
     "reload": {"added": [], "changed": [], "removed": [], "problems": []}, "report": documents.REPORT,
     **{f"handoff_{move}": HANDOFF for move in ("ack", "complete", "decline", "ask", "change", "requeue", "send")},
 }  # fmt: skip

@@ -248,7 +248,7 @@ async def test_a_trace_names_who_was_shown_what_a_session_wrote_there(swarm):
     shown = await swarm.run("art")
     await swarm.run("house")
     (item,) = swarm.call("session_trace", session=wrote["id"])["items"]
-    assert item["shown_to"] == [{"session": shown["id"], "agent": "art"}]
+    assert [(one["session"], one["agent"]) for one in item["shown_to"]] == [(shown["id"], "art")]
 
 
 async def test_a_lost_text_of_a_shared_folder_is_put_back_at_a_sessions_start(swarm):

@@ -5,7 +5,7 @@ import pytest
 from swarmd.core.agent import Agent, MemoryRules, SharedFolder
 from swarmd.core.snapshot import Trigger
 from swarmd.core.world import Actor
-from swarmd.store import folders_seen, owners, queries, sessions, snapshots, trees
+from swarmd.store import consolidated, folders_seen, lineage, owners, queries, sessions, snapshots, trees
 from tests.swarm import NOW, Swarm
 
 HISTORY = 100_000
@@ -19,6 +19,7 @@ OF_LITTLE = {
     "conflicts_open",
     "slots_unstarted",
     "audit_operators",
+    "sessions_quarantined",
 }
 """Indexes that hold little: what is open, or out of the ordinary."""
 IN_ORDER = {"sessions_queued", "handoffs_created"}
@@ -126,6 +127,10 @@ HOT = {
     "the history of a key": lambda c: queries.key_history(c, "studio", "k", 20),
     "retries of a session": lambda c: queries.retries_of(c, 5),
     "open conflicts": queries.conflicts,
+    "what a consolidation is due by": lambda c: consolidated.facts(c, "studio"),
+    "what a consolidation is given": lambda c: consolidated.candidates(c, "studio", 20),
+    "failed consolidations": lambda c: consolidated.failed(c, "studio"),
+    "sessions in quarantine": lambda c: lineage.quarantined(c, "studio"),
 }
 
 
