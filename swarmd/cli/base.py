@@ -20,7 +20,7 @@ _PLACES = {
 
 
 LATER = frozenset({
-    "approval", "edit", "import", "memory search", "plan", "session search",
+    "edit", "import", "plan",
 })  # fmt: skip
 """Commands that people may have read about and that this version does not have."""
 

@@ -69,6 +69,10 @@ def _print_why(agent: str, document: Mapping[str, Any]) -> None:
         f"next: {output.local(document.get('next_fire'))}"
         + (f" ({output.shown('', reason)})" if reason else "")
     )
+    if tidied := document.get("consolidation"):
+        output.line(
+            f"memory is put in order: {output.local(tidied.get('next'))} ({output.shown('', tidied['reason'])})"
+        )
 
 
 @click.command(cls=Command)

@@ -16,6 +16,7 @@ from swarmd.cli.memory_moving import export_memory, import_memory
 from swarmd.cli.old_spelling import ctx as old_ctx
 from swarmd.cli.old_spelling import handoff as old_handoff
 from swarmd.cli.params import (
+    AGENT,
     Number,
     agent_option,
     list_options,
@@ -25,6 +26,7 @@ from swarmd.cli.params import (
     split_agent,
     usage,
 )
+from swarmd.cli.searching import memory_search
 from swarmd.core.acts import ACTS
 from swarmd.core.sessions import exit_status
 from swarmd.errors import BadInput, NotFound
@@ -58,6 +60,7 @@ def memory() -> None:
     """
 
 
+memory.add_command(memory_search)
 memory.add_command(old_ctx)
 memory.add_command(old_handoff)
 memory.add_command(import_memory)
@@ -234,6 +237,27 @@ def conflicts(
         return
     document = narrowed(invocation.call("memory_conflicts", agent=agent), "at", bounds)
     invocation.show(document, lambda found: output.listing(found, _CONFLICTS, "no conflicts"))
+
+
+@memory.command("consolidate")
+@click.argument("agent", type=AGENT)
+@click.option(
+    "--no-commit", is_flag=True, help="Run for real, save nothing, show what would have been saved."
+)
+@click.option("--dry-run", is_flag=True, help="Start nothing: show prompt size and command line.")
+@click.option("--force", is_flag=True, help="Also where the agent is paused.")
+@pass_invocation
+def consolidate(invocation: Invocation, agent: str, no_commit: bool, dry_run: bool, force: bool) -> int:
+    """Have an agent's memory put in order now, by a session that reads its sessions since the last time, and wait for
+    its end. Where there was none since, nothing is started.
+    """
+    if no_commit and dry_run:
+        usage("--no-commit runs it and --dry-run does not: give one of them")
+    from swarmd.cli.running import report_run
+
+    mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
+    document = invocation.call("run", agent=agent, mode=mode, force=force, trigger="consolidate")
+    return report_run(invocation, agent, document)
 
 
 def data_of(document: Mapping[str, Any]) -> bytes:

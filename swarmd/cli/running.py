@@ -28,6 +28,7 @@ TRIGGERS = (
     "manual",
     "retry",
     "catch_up",
+    "consolidate",
 )
 
 _file_option = click.option(
@@ -78,8 +79,13 @@ def run(
     mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
     document = invocation.call("run", agent=agent, text=text, mode=mode, force=force, from_session=from_session,
                                **_given(file))  # fmt: skip
+    return report_run(invocation, agent, document)
+
+
+def report_run(invocation: Invocation, agent: str, document: Mapping[str, Any]) -> int:
+    """Print how a session that was asked for went; the exit status."""
     invocation.show(document, _print_run)
-    if not invocation.options.json and not dry_run:
+    if not invocation.options.json and document.get("command_line") is None:
         reason = document.get("reason")
         because = f": {output.shown('', reason)}" if reason else ""
         output.note(

@@ -10,12 +10,14 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import AGENT, SESSION, list_options
+from swarmd.cli.params import AGENT, SESSION, Text, list_options
+from swarmd.cli.searching import session_search
 from swarmd.cli.transcripts import Printer, cost_words
 from swarmd.core.sessions import OUTCOMES
 from swarmd.errors import BadInput
 
 POLL_SECONDS = 0.5
+LINE_SHOWN = 160
 
 _name = click.argument("session", type=SESSION)
 
@@ -31,6 +33,9 @@ _SESSIONS = output.columns_of("id agent ~trigger started outcome ~by ~reason", o
 @click.group(cls=Group)
 def session() -> None:
     """Sessions. One is named by its ID, by AGENT (its last) or by AGENT@TIME."""
+
+
+session.add_command(session_search)
 
 
 @session.command("list")
@@ -52,13 +57,25 @@ def show_session(invocation: Invocation, session: str) -> None:
     invocation.show(invocation.call("session_show", session=session), print_session)
 
 
-_NOT_FACTS = ("changes", "prompt", "prompt_hash", "definition", "usage", "prompt_text", "compared")
+_NOT_FACTS = (
+    "changes",
+    "prompt",
+    "prompt_hash",
+    "definition",
+    "usage",
+    "prompt_text",
+    "compared",
+    "quarantined",
+)
 
 
 def print_session(document: Mapping[str, Any]) -> None:
     """A session for a reader."""
     changes = document.get("changes") or []
     output.facts(document, without=_NOT_FACTS)
+    if mark := document.get("quarantined"):
+        why = f": {output.shown('', mark['reason'])}" if mark.get("reason") else ""
+        output.line(f"in quarantine since {output.shown('at', mark['at'])}{why}")
     for used in document.get("usage") or []:
         output.line(f"{output.shown('', used.get('model') or 'model unknown')}: {cost_words(used)}")
     if changes:
@@ -198,6 +215,45 @@ def _print_reverted(document: Mapping[str, Any]) -> None:
         output.note("these sessions have changed nothing")
 
 
+@session.command("quarantine")
+@_name
+@click.option("--reason", type=Text("--reason"), metavar="TEXT", help="Why, for those who ask later.")
+@click.option("--revert", "also", is_flag=True, help="Also undo what it wrote, as far as that can be.")
+@pass_invocation
+def quarantine(invocation: Invocation, session: str, reason: str | None, also: bool) -> None:
+    """Take a session's transcript, draft and archived lines away from agents: out of prompts, reads, search and
+    consolidation. What it wrote that still stands is shown.
+    """
+    document = invocation.call("session_quarantine", session=session, reason=reason, revert=also)
+    invocation.show(document, _print_quarantined)
+
+
+@session.command("unquarantine")
+@_name
+@pass_invocation
+def unquarantine(invocation: Invocation, session: str) -> None:
+    """Let a session's texts be seen again."""
+    document = invocation.call("session_unquarantine", session=session)
+    invocation.show(document, _print_quarantined)
+
+
+def _print_quarantined(document: Mapping[str, Any]) -> None:
+    state = "is in quarantine" if document["quarantined"] else "is in quarantine no more"
+    output.line(f"session {document['session']} of {output.shown('', document['agent'])} {state}")
+    if document["undone"] or document["not_undone"]:
+        _print_reverted(document)
+    if not document["quarantined"]:
+        return
+    for item in document["in_force"]:
+        output.line(f"stands      {output.shown('', item['target'])}")
+        for line in item["lines"]:
+            output.line(f"              {output.cut_to(line, LINE_SHOWN)}")
+        if item["count"] > len(item["lines"]):
+            output.line(f"              ... {item['count'] - len(item['lines']):,} more")
+    if document["next_step"]:
+        output.note(document["next_step"])
+
+
 @session.command("trace")
 @_name
 @pass_invocation
@@ -209,8 +265,15 @@ def trace(invocation: Invocation, session: str) -> None:
 def _print_trace(document: Mapping[str, Any]) -> None:
     output.line(f"session {document['session']} of {output.shown('', document['agent'])}")
     for row in document["items"]:
-        readers = [f"{output.shown('', one['agent'])}#{one['session']}" for one in row["shown_to"]]
+        readers = [_reader(one) for one in row["shown_to"]]
         output.line(f"  {change_line(row)}  shown to {', '.join(readers) or 'nobody yet'}")
+
+
+def _reader(one: Mapping[str, Any]) -> str:
+    """Who was shown it; `files`: only in its copy of the memory."""
+    how = f" ({one['how']})" if one.get("how") not in (None, "prompt") else ""
+    through = f" (through session {one['through']})" if one.get("through") is not None else ""
+    return f"{output.shown('', one['agent'])}#{one['session']}{how}{through}"
 
 
 @session.command("export")

@@ -251,7 +251,10 @@ def _spanning(model: AgentFile, rules: Rules) -> list[Complaint]:
         if schedule.cron is not None:
             text = _never_in_zone(schedule.cron, zone)
             found += [Complaint(path=("schedule", "cron"), text=text)] if text is not None else []
-    found += [*spanning_memory(model), *spanning_skills(model, rules.sessions_write)]
+        if model.consolidate.cron is not None:
+            text = _never_in_zone(model.consolidate.cron, zone)
+            found += [Complaint(path=("consolidate", "cron"), text=text)] if text is not None else []
+    found += [*spanning_memory(model, rules.kinds), *spanning_skills(model, rules.sessions_write)]
     for index, path in enumerate(model.sandbox.write):
         found += _closed(("sandbox", "write", index), path, rules)
     if model.sandbox.home != "private":

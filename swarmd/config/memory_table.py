@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from swarmd.config.kinds import Kinds
 from swarmd.config.model import AgentFile
 from swarmd.config.problems import Complaint
 from swarmd.core.memory import FIRST_FILE, matches
 
 
-def spanning_memory(model: AgentFile) -> list[Complaint]:
+def spanning_memory(model: AgentFile, kinds: Kinds) -> list[Complaint]:
     """Fields of these tables that do not go together."""
-    return [*_memory(model), *_consolidate(model), *_adaptive(model)]
+    return [*_memory(model), *_consolidate(model), *_consolidator(model, kinds), *_adaptive(model)]
 
 
 def _memory(model: AgentFile) -> list[Complaint]:
@@ -63,6 +64,30 @@ def _consolidate(model: AgentFile) -> list[Complaint]:
         found.append(
             Complaint(path=("consolidate", "command"), text="only one of it and `model` may be there")
         )
+    return found
+
+
+def _consolidator(model: AgentFile, kinds: Kinds) -> list[Complaint]:
+    """Whether there is anybody to put the memory in order: a model, or a program of its own."""
+    table, kind = model.consolidate, str(model.runner.get("kind"))
+    if kind not in kinds:
+        return []
+    if table.command:
+        if table.tokens_per_session is None:
+            return []
+        text = "is for a model: a command does not tell how many tokens it uses"
+        return [Complaint(path=("consolidate", "tokens_per_session"), text=text)]
+    found = []
+    if table.model is not None and "model" not in kinds[kind].options.model_fields:
+        text = f"the runner {kind!r} has no model to replace: give `command`"
+        found.append(Complaint(path=("consolidate", "model"), text=text))
+    asked = table.cron is not None or table.after is not None
+    if asked and kind == "command" and table.model is None:
+        text = "is missing: the runner is a command, which would do the agent's own work"
+        found.append(Complaint(path=("consolidate", "command"), text=text))
+    if table.tokens_per_session is not None and "tokens_per_session" not in kinds[kind].measures:
+        text = f"a limit that the runner cannot measure: {kind!r} tells too late, or not, how many tokens it uses"
+        found.append(Complaint(path=("consolidate", "tokens_per_session"), text=text))
     return found
 
 

@@ -103,3 +103,8 @@ ACTS: Mapping[str, Act] = {
 
 OPERATORS_ONLY = frozenset({"handoff_requeue"})
 """Acts of this table that no agent has."""
+
+SEARCH_KINDS = ("memory", "archive", "key", "handoff", "transcript", "output")
+"""What is searched."""
+SEARCHES = frozenset({"memory_search", "session_search"})
+"""Reads of the search index, which who may write it brings up to date first, and which take longer than a loop has."""

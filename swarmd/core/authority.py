@@ -34,6 +34,8 @@ def refusal(actor: Actor, change: Change, world: World) -> str | None:
     """
     if actor.agent is None:
         return None
+    if actor.only_memory and not _is_own_memory(actor, change):
+        return f"a consolidation may write the memory of {actor.agent} and nothing else"
     agent, tree = actor.agent, world.tree
     match change:
         case SetKey() | UnsetKey():
@@ -76,6 +78,15 @@ def may_read_memory(actor: Actor, agent: str, tree: Tree) -> str | None:
     return f"{actor.agent} may not read the memory of {agent!r}: not below it, nor listed in its memory.reads"
 
 
+def may_read_session(actor: Actor, agent: str, subject: str | None, tree: Tree) -> str | None:
+    """What a session said and wrote: own and below; one about a subject by sessions about that subject alone."""
+    if unseen := may_read_keys(actor, agent, tree):
+        return unseen
+    if actor.agent is None or subject is None or (agent, subject) == (actor.agent, actor.subject):
+        return None
+    return f"that session of {agent} is about a subject, and private to sessions about the same subject"
+
+
 def keeps_none(agent: str) -> str:
     """What a session is told that asks for a memory which its agent has not."""
     return (
@@ -91,6 +102,10 @@ def may_read_handoff(actor: Actor, handoff: Handoff, tree: Tree) -> str | None:
     if any(tree.is_within(party, actor.agent) for party in (handoff.sender, handoff.receiver)):
         return None
     return f"handoff {handoff.id} is neither from nor to {actor.agent} or an agent below it"
+
+
+def _is_own_memory(actor: Actor, change: Change) -> bool:
+    return isinstance(change, WriteMemory | AppendMemory) and change.agent == actor.owner
 
 
 def _writing_keys(agent: str, target: str, tree: Tree) -> str | None:

@@ -47,6 +47,17 @@ def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
     return _written(actor, change, head, merged.data, world, merged=True, conflicts=conflicts)
 
 
+def overtaken(actor: Actor, change: WriteMemory, world: World) -> Verdict | None:
+    """The verdict on a consolidation's change of a file that is not what it was shown, or None. It is never merged, so
+    that it wins against nobody.
+    """
+    head = world.document(change.agent, change.path) if actor.only_memory else None
+    if head is None or head.data == change.data or (head.rev == change.base and change.base_hash is None):
+        return None
+    reason = f"{change.path} was changed by {head.by} meanwhile, and a consolidation never wins against that"
+    return Verdict(decision="superseded", reason=reason)
+
+
 def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
     """Text at the end of the head, or of one of its sections, on a line of its own."""
     head = world.document(change.agent, change.path)

@@ -1,7 +1,7 @@
 """An operator's calls as an assistant's model sees them: every read, every act, and the acts that only operators have.
 
 `swarmd mcp --operator` is made from this table. What would run a program of the caller's choice is not in it: an
-edited agent file is tried out by a person, with `--file`.
+edited agent file is tried out by a person, with `--file`. Nor is the yes to what was held: that is a person's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from swarmd.core.acts import ACTS, Act, Arg
+from swarmd.core.acts import ACTS, SEARCH_KINDS, Act, Arg
 from swarmd.core.sessions import OUTCOMES
 from swarmd.core.tools import Tool
 
@@ -17,6 +17,7 @@ _AGENT = Arg(name="agent", kind="agent", help="the agent's name")
 _ONE = Arg(name="agent", kind="agent", required=False, help="only of this agent; left out: of all")
 _SESSION = Arg(name="session", help="a number, an agent's name for its last session, or AGENT@TIME")
 _KEY = Arg(name="key", help="the key's name")
+_TEXT = Arg(name="text", help="the words to find, few and telling")
 _FILE = Arg(name="file", required=False, help="the file's path in the memory folder; left out: MEMORY.md")
 _REV = Arg(name="rev", kind="int", help="the revision's number, as memory_history tells it")
 _COUNT = Arg(name="n", kind="int", required=False, help="how many at most")
@@ -26,6 +27,7 @@ _UNTIL = Arg(
 )
 _LIST = (_SINCE, _UNTIL, _COUNT)
 _POINT = Arg(name="agent", kind="agent", help="the agent, with all below it; or `all`")
+_APPROVAL = Arg(name="id", kind="int", help="the approval's number")
 _REASON = Arg(name="reason", required=False, help="why, for those who ask later")
 
 
@@ -40,6 +42,9 @@ def _act(name: str, description: str, *args: Arg) -> Tool:
 _READS = (
     _read("status", "Where everything is, whether the daemon runs, and how much waits for a person."),
     _read("attention", "What needs a person: failures, refusals, conflicts, overdue work, pauses, bad files."),
+    _read("approval_list", "What sessions wanted written and an operator has to approve, newest first.", _ONE,
+          Arg(name="all", kind="flag", required=False, help="also what was decided on"), *_LIST),
+    _read("approval_show", "One of these, with what it would change.", _APPROVAL),
     _read("doctor", "What this machine offers to sessions; or what one agent's sessions may read and write.",
           Arg(name="agent", kind="agent", required=False, help="left out: the machine")),
     _read("usage", "Tokens and cost of the sessions that have ended, as far as they are known.",
@@ -77,6 +82,11 @@ _READS = (
     _read("memory_list", "The files of an agent's memory.", _AGENT),
     _read("memory_show", "The text of a memory file.", _AGENT, _FILE,
           Arg(name="rev", kind="int", required=False, help="as of this revision; left out: as it is")),
+    _read("memory_search", "Search memory and archives, keys, handoffs, and what sessions said, did and printed. All "
+          'words must be there; "several words" stand together; word* is a beginning.', _TEXT, _ONE,
+          Arg(name="kind", required=False, help="only this kind",
+              choices=SEARCH_KINDS), *_LIST),
+    _read("session_search", "Search what sessions said, called, were answered and printed.", _TEXT, _ONE, *_LIST),
     _read("memory_history", "The revisions of an agent's memory, newest first.", _AGENT,
           Arg(name="file", required=False, help="only of this file")),
     _read("memory_diff", "What has changed in a memory file since a revision.", _AGENT, _FILE, _REV,
@@ -117,15 +127,23 @@ _OPERATORS_ACTS = (
          Arg(name="text", required=False, help="work to hand it with this"),
          Arg(name="mode", required=False, choices=("commit", "no_commit", "dry_run"),
              help="no_commit: run for real and save nothing; dry_run: start nothing, only tell what would be"),
-         Arg(name="force", kind="flag", required=False, help="also where it is paused")),
+         Arg(name="force", kind="flag", required=False, help="also where it is paused"),
+         Arg(name="trigger", required=False, choices=("manual", "consolidate"),
+             help="consolidate: no work, but a session that puts its memory in order")),
     _act("session_cancel", "End a session; what it has staged stays as a draft.", _SESSION),
     _act("session_apply", "Save what a session has left as a draft, judged as its agent's.", _SESSION,
          Arg(name="as_operator", kind="flag", required=False, help="judged as the operator's")),
     _act("session_discard", "Give up what a session has left as a draft.", _SESSION),
     _act("session_revert", "Undo what sessions wrote, as far as nobody has built on it; the rest is named.",
          Arg(name="sessions", kind="texts", help="numbers, or agents' names for their last sessions")),
+    _act("session_quarantine", "Take a session's texts out of prompts, agents' reads and consolidations; what it wrote "
+         "that still stands is named.", _SESSION, _REASON,
+         Arg(name="revert", kind="flag", required=False, help="also undo what it wrote, as far as that can be")),
+    _act("session_unquarantine", "Let the texts of a session in quarantine be seen again.", _SESSION),
     _act("attention_ack", "Take an item of `attention` off the list, until it happens anew.",
          Arg(name="id", help="the item's id")),
+    _act("approval_deny", "Deny what waits for an operator's yes; only a person approves, with `swarmd approval`.",
+         _APPROVAL, _REASON),
     _act("reload", "Take up changed agent files now.",
          Arg(name="allow_empty", kind="flag", required=False, help="also where no file is left")),
     _act("rename", "Give the state of an agent whose file was renamed to its new name.",

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import accumulate
 
+from swarmd.core import consolidation_prompt
+from swarmd.core.consolidation_prompt import consolidation_rules
 from swarmd.core.fences import Mark, code_for, render, section, text_of
+from swarmd.core.prompt_approvals import approvals_part
 from swarmd.core.prompt_skills import skills_part
 from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
 from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
-from swarmd.core.room import corrected
+from swarmd.core.room import Count, corrected
+from swarmd.core.sections import Part
+from swarmd.core.sessions import CONSOLIDATE
 from swarmd.core.snapshot import Prompt, Section, Snapshot
 from swarmd.core.standing import standing_for
 
 PARTS = (
-    skills_part, memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, last_part, why_part,
-    time_part,
+    skills_part, memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, approvals_part, last_part,
+    why_part, time_part,
 )  # fmt: skip
 """The sections of the user part, from what changes least to what changes most: a provider's cache of the beginning
 stays good for as long as nothing before it has changed."""
-UNMENTIONED = frozenset({"skills"})
+UNMENTIONED = frozenset({"skills", "approvals"})
 """Sections that are not even named where they are empty: most agents never have anything in them."""
 
 OPENING = "opens this message: this is its code"
@@ -32,15 +37,8 @@ def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str |
     The system part is the agent's own system prompt, byte for byte, and `standing` (None: the rules for its kind of
     runner). The user part is the sections, fenced by a code that stands in no text of either part.
     """
-    rules = (
-        standing
-        if standing is not None
-        else standing_for(snapshot.agent.runner_kind, persistent=snapshot.agent.memory.persistent)
-    )
-    system = system_part(snapshot.agent.system_prompt, rules)
     counted = corrected(count, snapshot.token_ratio)
-    made = [make(snapshot, counted) for make in PARTS]
-    parts = [part for part in made if part.pieces or part.name not in UNMENTIONED]
+    system, parts = _made(snapshot, counted, standing)
     fenced = [section(part.name, part.about, part.pieces) for part in parts]
     texts = [system, *(text_of(piece) for pieces in fenced for piece in pieces)]
     code = code_for(snapshot.fence, snapshot.agent.name, texts)
@@ -59,6 +57,19 @@ def assemble(snapshot: Snapshot, count: Callable[[str], int], *, standing: str |
         ends=tuple(accumulate(map(len, rendered))), ratio=snapshot.token_ratio, overhead=snapshot.token_overhead,
         counted=uncorrected,
     )  # fmt: skip
+
+
+def _made(snapshot: Snapshot, count: Count, standing: str | None) -> tuple[str, list[Part]]:
+    """The system part, and the sections before they are fenced."""
+    kind = snapshot.agent.runner_kind
+    if snapshot.trigger.kind == CONSOLIDATE:
+        return consolidation_rules(kind), [make(snapshot, count) for make in consolidation_prompt.PARTS]
+    rules = standing
+    if rules is None:
+        rules = standing_for(kind, persistent=snapshot.agent.memory.persistent)
+    made = [make(snapshot, count) for make in PARTS]
+    parts = [part for part in made if part.pieces or part.name not in UNMENTIONED]
+    return system_part(snapshot.agent.system_prompt, rules), parts
 
 
 def system_part(system_prompt: str, standing: str) -> str:

@@ -61,6 +61,23 @@ class Aftermath:
     draft_session: int | None = None
     refusals: tuple[str, ...] = ()
     superseded: tuple[str, ...] = ()
+    quarantined: bool = False
+    """Whether its texts were kept out, since it was in quarantine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalSeen:
+    """What a session of the agent's wanted and had to wait for a yes, as it stands now."""
+
+    id: int
+    target: str
+    session: int | None
+    created: datetime
+    expires: datetime
+    state: str
+    decided: datetime | None = None
+    decided_by: str = ""
+    decided_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +89,30 @@ class ConflictSeen:
     line: int
     ours: str
     theirs: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptSeen:
+    """An earlier session as a consolidation is shown it; `text` is its transcript, condensed."""
+
+    session: int
+    trigger: str
+    started: datetime
+    outcome: str
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcripts:
+    """The sessions since the last consolidation, oldest first, and how many older ones are left out. `since` and
+    `until` are the numbers of the last session before them and of the newest.
+    """
+
+    seen: tuple[TranscriptSeen, ...]
+    more: int
+    since: int
+    until: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +139,8 @@ class Snapshot:
     sent: tuple[Handoff, ...] = ()
     aftermath: Aftermath | None = None
     conflicts: tuple[ConflictSeen, ...] = ()
+    approvals: tuple[ApprovalSeen, ...] = ()
+    """What waits for an operator's yes, and what became of it since a session that went well was told; newest first."""
     archived: int = 0
     """How many older texts its archive has; `memory` has none of them."""
     last_started: datetime | None = None
@@ -106,6 +149,8 @@ class Snapshot:
     """A secret of the agent's, from which section fences are made."""
     token_ratio: float = 1.0
     token_overhead: int = 0
+    transcripts: Transcripts | None = None
+    """Of a consolidation alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

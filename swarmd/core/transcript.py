@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 FILE = "transcript.jsonl"
 """In a session's folder: an event a line, each with `seq` (from 1) and `at` before its own fields."""
+OUTPUT = "output.log"
+"""Beside it: what the session's program wrote, as far as it is kept."""
 
 EventKind = Literal[
     "started", "text", "thinking", "tool_call", "tool_result", "usage", "retry", "compaction", "warning", "refused",

@@ -19,6 +19,8 @@ class Actor:
     """Who writes. `agent` None is the operator, who may do all; `by` is the name that history keeps.
 
     `subject` is what a session is about (core.owners): its own memory is then the agent's folder about that subject.
+    `only_memory`: it may write its own memory and nothing else, as a whole, and never over what others have written
+    since it was shown it.
     `depth` and `cause_handoff` say where a session's own handoffs come from; `epoch_sent` is not here: the
     number of handoffs a session has sent is asked of the world, so that drafts and checkpoints count.
     """
@@ -29,6 +31,7 @@ class Actor:
     depth: int = 0
     cause_handoff: int | None = None
     subject: str | None = None
+    only_memory: bool = False
 
     @property
     def owner(self) -> str | None:

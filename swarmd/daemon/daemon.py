@@ -17,7 +17,9 @@ from swarmd.daemon.adapting import WHAT as CHOOSING
 from swarmd.daemon.adapting import Adapting
 from swarmd.daemon.claiming import Claiming
 from swarmd.daemon.compactions import WHAT, Compactions
+from swarmd.daemon.consolidations import Consolidations
 from swarmd.daemon.ground import Ground
+from swarmd.daemon.indexing import Indexing
 from swarmd.daemon.logs import log
 from swarmd.daemon.notify import Notifier
 from swarmd.daemon.numbers import Numbers
@@ -35,6 +37,7 @@ from swarmd.service.loading import Loaded, Loader
 from swarmd.service.reading import session_read
 from swarmd.session import known_secrets
 from swarmd.session.checks import success_check
+from swarmd.session.hooks import hook_runner
 from swarmd.session.machine import host_of
 from swarmd.session.ports import Clock, Ports
 from swarmd.session.recovery import recover
@@ -103,7 +106,8 @@ class Daemon:
         self.ports = Ports(
             reader=self.reader, own_reader=self.store.reader, writer=self.store.writer, folders=self.store.folders,
             clock=self.clock, count=TokenCounter(None, os.environ, log.warning).count, runner=self.runner,
-            check=success_check(self.host), read=session_read(self.places, self.reader), reserve=self.numbers.take,
+            check=success_check(self.host), hook=hook_runner(self.host),
+            read=session_read(self.places, self.reader), reserve=self.numbers.take,
             sessions_dir=self.places.state / "sessions", secrets=known_secrets.passed_by(self.host.environ),
         )  # fmt: skip
         self.runs = Runs(self)
@@ -113,10 +117,12 @@ class Daemon:
         self.compactions = Compactions(self)
         self.adapting = Adapting(self)
         self.claiming = Claiming(self)
+        self.consolidations = Consolidations(self)
         self.ground = Ground(self)
         self.scheduler = Scheduler(self.claiming.fire, self.clock.now)
         self.control = LoopControl(self)
         self.service = Service(self.store, self.places, self.control, self.clock.now, self._facts)
+        self.indexing = Indexing(self.service.index, self.clock)
         seq, head = audit.head(self.reader)
         log.info("the store is open: audit row %d, head %s", seq, head)
 
@@ -181,6 +187,7 @@ class Daemon:
             log.info("%d sessions still wait: the next start decides what becomes of them", left)
         self.control.give_up()
         await self.damage.stop()
+        await self.indexing.stop()
         await self.operators.close()
         await self.host.mcp.close()
         for runner in self._runners.values():
@@ -232,7 +239,10 @@ class Daemon:
         if self.scheduling:
             await self.attempt("claiming slots", self.claiming.tick())
             await self.attempt(CHOOSING, self.adapting.tick())
+            await self.attempt("putting memory in order", self.consolidations.tick())
         self.starter.pump()
+        if self.indexing.is_due():
+            self.spawn(self._index())
         self._pump_when_next_is_ready()
         self._notifier.alive()
         logs.sum_up()
@@ -248,6 +258,9 @@ class Daemon:
     async def minute(self) -> None:
         """Once a minute: what ends by time, and all slots once more, should a timer ever have been lost."""
         await self.attempt("ending handoffs that expire", upkeep.expire(self.store, self.clock.now()))
+        await self.attempt(
+            "ending approvals that expire", upkeep.expire_approvals(self.store, self.clock.now())
+        )
         await self.attempt("flushing memory", asyncio.to_thread(self.store.folders.checkpoint))
         self._dead = upkeep.reap(self._dead)
         if self.damage.is_due():
@@ -256,11 +269,15 @@ class Daemon:
             await self.attempt("claiming slots", self.claim())
             self.adapting.touch()
             await self.attempt("looking at the clock", self.claiming.watch_behind())
+            self.consolidations.changed()
             await self.attempt(WHAT, self.compactions.minute())
         self._notifier.status(
             f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
             f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"
         )
+
+    async def _index(self) -> None:
+        await self.attempt("keeping the search index", self.indexing.round())
 
     async def _look_for_damage(self) -> None:
         await self.attempt("looking for damage", self.damage.look())
@@ -297,6 +314,7 @@ class Daemon:
 
     def _put(self, book: Book) -> None:
         self.claiming.book = book
+        self.consolidations.changed()
         self.scheduler.set(book.schedules)
         self.scheduler.once(*book.first_chosen())
         self.adapting.take(trees.tree_of(self.reader))
@@ -359,6 +377,11 @@ class Daemon:
         if said != why or now - at >= SAID_AGAIN_SECONDS:
             log.error(f"{what} did not succeed, and is tried again: %s", why)
             self._failing[what] = why, now
+
+    def until_stop(self, task: asyncio.Task[Any]) -> None:
+        """Let the daemon's stop cancel the task; whoever made it waits for its end."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """A task that lives as long as the daemon; its fault ends the daemon."""

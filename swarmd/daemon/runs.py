@@ -88,11 +88,13 @@ class Runs:
         try:
             if daemon.failed is None:
                 self._tell(order, outcome)
+                daemon.consolidations.ended(order.agent)
         except Exception as error:  # noqa: BLE001 - a read that fails must not keep the others from starting
             log.error("its end could not be read", exc_info=error, extra=about(order.agent, order.id))
         self._look_at_memory(order, outcome)
         daemon.control.ended(order.id)
         daemon.adapting.touch([order.agent])
+        daemon.indexing.wake()
         daemon.starter.pump()
 
     def _look_at_memory(self, order: Order, outcome: str) -> None:

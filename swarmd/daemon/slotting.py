@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
 from swarmd.core.schedule import ChosenSchedule, Schedule, jitter_of, next_slot
-from swarmd.core.slots import Decisions, SlotDecision, due, overlapping
+from swarmd.core.slots import Decisions, OverlapDecision, SlotDecision, due, overlapping
 from swarmd.core.tree import Tree
 from swarmd.service.rows import held_by, schedule_of
 from swarmd.store import queries
@@ -24,6 +24,8 @@ class Busy:
 
     running: int | None = None
     waiting: bool = False
+    upkeep: bool = False
+    """Whether what runs only looks after its memory: no slot is lost for that."""
 
 
 def key_of(agent: Agent) -> str | None:
@@ -225,12 +227,22 @@ def _claims(agent: Agent, rows: Iterable[SlotDecision], look: Look, decided: Dec
             reason = f"{look.held_up}; {row.reason}" if held_up else row.reason
             decided.claims.append(_claim(agent, row, row.decision, reason, look))
             continue
-        verdict = overlapping(agent.when.overlap, started, queued=waiting)
+        verdict = _overlapping(agent, started, busy, waiting=waiting)
         reason = verdict.reason if verdict.action != "start" else row.reason
         decided.claims.append(_claim(agent, row, verdict.decision, reason, look))
         waiting = waiting or verdict.decision in ("started", "deferred")
         if verdict.action == "cancel_and_start" and started is not None:
             decided.cancel.append(started)
+
+
+def _overlapping(agent: Agent, started: int | None, busy: Busy, *, waiting: bool) -> OverlapDecision:
+    overlap = agent.when.overlap
+    if not busy.upkeep or overlap == "cancel_running":
+        return overlapping(overlap, started, queued=waiting)
+    verdict = overlapping("queue", started, queued=waiting)
+    if verdict.action != "queue":
+        return verdict
+    return replace(verdict, reason=f"until session {started}, which looks after its memory, has ended")
 
 
 def _claim(agent: Agent, row: SlotDecision, decision: str, reason: str, look: Look) -> Claim:

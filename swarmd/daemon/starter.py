@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from swarmd.core.sessions import UPKEEP
 from swarmd.daemon.slotting import Busy
 from swarmd.session.flow import Order
 
@@ -76,7 +77,8 @@ class Starter:
 
     def add(self, order: Order, not_before: datetime | None = None) -> None:
         """A session that waits for its start; `pump` starts it."""
-        self._waits[order.agent] = self._waits.get(order.agent, 0) + 1
+        if order.trigger not in UPKEEP:
+            self._waits[order.agent] = self._waits.get(order.agent, 0) + 1
         if not_before is not None and not_before > self._now():
             heapq.heappush(
                 self._delayed, _Delayed(not_before=not_before, number=next(self._numbers), order=order)
@@ -94,12 +96,14 @@ class Starter:
             self._waits_no_more(agent)
 
     def busy(self, agent: str) -> Busy:
-        """What the agent's sessions are like."""
-        return Busy(running=self._by_agent.get(agent), waiting=self._waits.get(agent, 0) > 0)
+        """What the agent's sessions are like. One that waits to look after its memory is no work: it does not count."""
+        running = self._by_agent.get(agent)
+        upkeep = running is not None and self.running[running].order.trigger in UPKEEP
+        return Busy(running=running, waiting=self._waits.get(agent, 0) > 0, upkeep=upkeep)
 
     def starts_soon(self, agent: str) -> bool:
         """Whether a session of the agent is being queued, or waits for nothing but a place."""
-        delayed = sum(one.order.agent == agent for one in self._delayed)
+        delayed = sum(one.order.agent == agent and one.order.trigger not in UPKEEP for one in self._delayed)
         return self._waits.get(agent, 0) > delayed
 
     @property
@@ -138,8 +142,12 @@ class Starter:
 
     def _take(self, id: int) -> Order:
         order = self._ready.pop(id)
-        self._waits_no_more(order.agent)
+        self._left(order)
         return order
+
+    def _left(self, order: Order) -> None:
+        if order.trigger not in UPKEEP:
+            self._waits_no_more(order.agent)
 
     def _waits_no_more(self, agent: str) -> None:
         left = self._waits.get(agent, 0) - 1
@@ -190,7 +198,7 @@ class Starter:
             self._delayed.remove(delayed)
             heapq.heapify(self._delayed)
             order = delayed.order
-            self._waits_no_more(order.agent)
+            self._left(order)
         await self._dropped(order, reason)
         return True
 

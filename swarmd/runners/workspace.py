@@ -7,6 +7,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swarmd.core.transcript import OUTPUT
 from swarmd.core.wire import MemoryTree
 from swarmd.errors import Failed
 from swarmd.runners.host import Host
@@ -17,6 +18,8 @@ PART = ".part"
 """A memory copy of this ending is not whole: it is being made or removed. A daemon that dies meanwhile would else take
 what is missing for what the session has deleted.
 """
+CHECK, HOOK = "check", "hook"
+"""Where in a session's folder its `[success] command` and its hooks have their own."""
 LOG_BYTES = 10 * 1024 * 1024
 LOG_TAIL_BYTES = 1024 * 1024
 """How much of it is kept for the end of what a session prints."""
@@ -54,7 +57,7 @@ def places(host: Host, session: str) -> Workspace:
         memory=os.path.join(folder, "memory"),
         temp=os.path.join(folder, "tmp"),
         bin=os.path.join(folder, "bin"),
-        log=os.path.join(folder, "output.log"),
+        log=os.path.join(folder, OUTPUT),
         socket=os.path.join(host.runtime_dir, "s", session, "desk.sock"),
     )
 

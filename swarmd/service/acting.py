@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,7 @@ from swarmd.service.view import JSON, View
 from swarmd.store import commit as committing
 from swarmd.store import meta, opening, queries
 from swarmd.store.connections import Connection, StoreError, reading
+from swarmd.store.indexing import SEARCH_SECONDS, SearchIndex
 from swarmd.store.store import Store
 from swarmd.store.world import SqlWorld
 
@@ -43,6 +45,7 @@ class Service:
         self.now = now
         self._daemon = daemon
         self._count = count
+        self.index = SearchIndex(places.state, now)
 
     def call(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
         """The call's document. Raises SwarmdError."""
@@ -74,6 +77,11 @@ class Service:
                     daemon=self._daemon)  # fmt: skip
 
     def _read(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
+        if name in acts.SEARCHES:
+            with suppress(
+                StoreError, OSError
+            ):  # else what is there is searched, and the answer says until when
+                self.index.bring_up_to_date(SEARCH_SECONDS)
         with opening.telling_damage(self.places.state), reading(self.store.reader()):
             return read(self.view(caller), name, args)
 

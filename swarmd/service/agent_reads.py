@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from swarmd.core.instants import to_text
+from swarmd.core.instants import maybe_text, to_text
 from swarmd.errors import BadInput, NotFound
 from swarmd.service import rows
+from swarmd.service.quarantined import session_doc
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, items, moment_text, window
 from swarmd.store import adaptive, queries, trees
@@ -107,8 +108,17 @@ def why(view: View, args: Args) -> JSON:
         "items": [rows.slot_doc(row) for row in slots],
         "next_fire": None if fire is None else to_text(fire),
         "next_reason": _next_reason(view, agent, held, pauses, pace),
-        "sessions": [rows.session_doc(row, []) for row in _beside_slots(view, agent, at)],
+        "consolidation": None if definition is None else _consolidation(view, definition),
+        "sessions": [session_doc(view, row, []) for row in _beside_slots(view, agent, at)],
     }
+
+
+def _consolidation(view: View, agent: Agent) -> JSON:
+    """When its memory is put in order next, where its file asks for that."""
+    from swarmd.service.quiet import next_consolidation
+
+    found = next_consolidation(view.connection, agent)
+    return None if found is None else {"next": maybe_text(found.at), "reason": found.reason}
 
 
 def _beside_slots(view: View, agent: str, at: str | None) -> list[queries.Row]:

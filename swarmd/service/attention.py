@@ -7,12 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from swarmd.core.consolidation import is_asked
+from swarmd.core.consolidation_due import TOLD_FAILURES
 from swarmd.core.instants import to_text
 from swarmd.core.sessions import GOOD
 from swarmd.service import attention_memory
 from swarmd.service.attention_item import item
 from swarmd.service.view import JSON, Args, View, items
-from swarmd.store import queries, sessions
+from swarmd.store import consolidated, queries, sessions
 
 OVERDUE = timedelta(days=2)
 """INTERFACE section 5: two days past its due time a handoff is the operator's concern."""
@@ -42,9 +44,11 @@ def _all(view: View) -> Iterator[dict[str, Any]]:
     yield from full
     yield from attention_memory.past_its_room(view, last)
     yield from attention_memory.lost(view)
+    yield from _consolidations(view)
     yield from _pauses(view)
     yield from _handoffs(view)
     yield from _conflicts(view)
+    yield from _approvals(view)
     for row in queries.problems(view.connection):
         if row["severity"] == "error":
             yield item(f"file:{row['file']}:{row['line'] or 0}:{row['field'] or ''}", "bad_file", None, row["since"],
@@ -86,6 +90,18 @@ def _failures(
         )  # fmt: skip
 
 
+def _consolidations(view: View) -> Iterator[dict[str, Any]]:
+    """Whose memory could not be put in order for some times."""
+    for name, agent in view.tree.agents.items():
+        found = consolidated.failed(view.connection, name) if is_asked(agent.consolidate) else []
+        if len(found) >= TOLD_FAILURES:
+            last, since = found[0], found[-1]["ended"]
+            yield item(f"consolidation:{name}", "consolidation", name, since,
+                        f"the memory of {name} was not put in order: {len(found)} in a row since {since}; the last: "
+                        f"session {last['id']} {last['outcome']}: {last['reason']}",
+                        f"swarmd session show {last['id']}")  # fmt: skip
+
+
 def _pauses(view: View) -> Iterator[dict[str, Any]]:
     for point, row in queries.pauses(view.connection).items():
         agent = None if point == "all" else point
@@ -106,6 +122,14 @@ def _handoffs(view: View) -> Iterator[dict[str, Any]]:
         yield item(f"dead:{row['id']}", "dead_letter", None, row["created"],
                     f"handoff {row['id']} from {row['sender']} waits for {row['receiver']}: receiver missing",
                     f"bring the agent back, or swarmd handoff cancel {row['id']}")  # fmt: skip
+
+
+def _approvals(view: View) -> Iterator[dict[str, Any]]:
+    """What waits for a yes; once its time is over nothing can be done about it any more."""
+    for row in queries.open_approvals(view.connection, to_text(view.now), SHOWN):
+        yield item(f"approval:{row['id']}", "approval", row["agent"], row["created"],
+                   f"{row['by']} wants to change {row['target']}: {row['reason']}; it waits until {row['expires']}",
+                   f"swarmd approval show {row['id']}")  # fmt: skip
 
 
 def _conflicts(view: View) -> Iterator[dict[str, Any]]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from swarmd.errors import Failed
 from swarmd.places import Places
 from swarmd.store import sessions, slots
 from swarmd.store.connections import Connection
 from swarmd.store.store import Store
+
+if TYPE_CHECKING:
+    from swarmd.core.agent import Agent
+    from swarmd.core.approvals import Approval
+    from swarmd.store.commit import Committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +33,9 @@ class RunWish:
     from_session: int | None = None
     """An earlier session, whose snapshot the new one is given; it saves nothing."""
     trigger: str = "manual"
-    """Or `compact`: its memory is to be made small, by `summary` where a person gives one."""
+    """Or `compact`: its memory is to be made small, by `summary` where a person gives one; or `consolidate`: it is to
+    be put in order.
+    """
     summary: str | None = None
 
 
@@ -49,6 +56,14 @@ class Control(Protocol):
 
     def wake(self) -> None:
         """Something has changed that may let a session start, or stop one from it."""
+        ...
+
+    def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
+        """What the agent's `before_commit` says against what `by` approves, or None."""
+        ...
+
+    def tell_hook(self, agent: Agent, found: Approval, by: str, done: Committed) -> None:
+        """Tell the agent's `after_commit` of what `by` has approved."""
         ...
 
 
@@ -82,3 +97,21 @@ class NoDaemon:
 
     def wake(self) -> None:
         """Nothing sleeps."""
+
+    def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
+        """In this process."""
+        from swarmd.service import hooking
+
+        return hooking.without_daemon(
+            self._store, self._places, self._now, agent,
+            lambda ports, secrets: hooking.ask(ports, secrets, agent, found, by),
+        )  # fmt: skip
+
+    def tell_hook(self, agent: Agent, found: Approval, by: str, done: Committed) -> None:
+        """In this process."""
+        from swarmd.service import hooking
+
+        hooking.without_daemon(
+            self._store, self._places, self._now, agent,
+            lambda ports, secrets: hooking.tell(ports, secrets, agent, found, by, done),
+        )  # fmt: skip

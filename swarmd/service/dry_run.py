@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from swarmd.core.agent import definition_hash
+from swarmd.core.consolidation import consolidating
+from swarmd.core.sessions import CONSOLIDATE
 from swarmd.runners import registry
 from swarmd.service.prompting import assembled, definition
 from swarmd.service.view import JSON, Args, View
@@ -12,8 +14,10 @@ from swarmd.session.requests import request_of
 
 def dry_run(view: View, name: str, args: Args) -> JSON:
     """The prompt's size, the program that would be started, and the limits it would have."""
-    agent = definition(view, name, args)
-    _, prompt = assembled(view, {**args, "trigger": "manual"})
+    agent, trigger = definition(view, name, args), args.get("trigger") or "manual"
+    if trigger == CONSOLIDATE:
+        agent = consolidating(agent)
+    _, prompt = assembled(view, {**args, "trigger": trigger})
     request = request_of(agent, prompt=prompt)
     command_line = getattr(registry.load(agent.runner_kind), "command_line", None)
     line = command_line(request, host_of(view.places)) if command_line is not None else [agent.runner_kind]
@@ -32,7 +36,7 @@ def dry_run(view: View, name: str, args: Args) -> JSON:
         "usd",
     )
     return {
-        **dict.fromkeys(unknown), "agent": name, "attempt": 1, "trigger": "manual", "state": "ended",
+        **dict.fromkeys(unknown), "agent": name, "attempt": 1, "trigger": trigger, "state": "ended",
         "outcome": "dry_run",
         "reason": "nothing was started", "by": view.actor.by, "changes": [], "refusals": [], "superseded": [],
         "command_line": line, "prompt_tokens": prompt.tokens, "definition": definition_hash(agent),

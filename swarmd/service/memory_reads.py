@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from swarmd.core.documents import file_doc, memory_doc
 from swarmd.core.memory import is_archive, path_problem
 from swarmd.errors import BadInput, NotFound
+from swarmd.service.quarantined import NOTE, Untainted
 from swarmd.service.view import JSON, Args, View, items, number, one_more, page, text, window
 from swarmd.store import queries
 from swarmd.store.rows import DamagedText, is_text
@@ -31,12 +32,16 @@ def memory_list(view: View, args: Args) -> JSON:
     # Of what is archived the newest; the texts of hundreds are not read for a list.
     for file in [file for file in files if is_archive(file.path)][-ARCHIVED_READ:]:
         texts[file.path] = view.world.document(agent, file.path)
-    return items([{**file_doc(file), "first_line": _first_line(texts.get(file.path))} for file in files])
+    shown = Untainted(view, agent)
+    return items(
+        [{**file_doc(file), "first_line": _first_line(shown, texts.get(file.path))} for file in files]
+    )
 
 
-def _first_line(document: Document | None) -> str:
+def _first_line(shown: Untainted, document: Document | None) -> str:
     data = b"" if document is None or document.data is None else document.data
-    lines = data[:FIRST_LINE_READ].decode("utf-8", "replace").strip().splitlines()
+    data = shown.text("" if document is None else document.path, data[:FIRST_LINE_READ])
+    lines = data.decode("utf-8", "replace").strip().splitlines()
     return lines[0][:200] if lines else ""
 
 
@@ -55,6 +60,7 @@ def memory_show(view: View, args: Args) -> JSON:
         raise NotFound(
             f"{agent} has no memory file {path!r} any more; swarmd memory history {agent} shows what it was"
         )
+    data = Untainted(view, agent).text(path, data, past=args.get("rev") is not None)
     shown = data.decode("utf-8", "replace")
     raw = None if shown.encode() == data else base64.b64encode(data).decode()
     return {**memory_doc(document), "rev": rev, "bytes": len(data), "text": shown, "base64": raw}
@@ -116,7 +122,10 @@ def memory_diff(view: View, args: Args) -> JSON:
 
     head = view.world.document(agent, path)
     other = number(args, "other") if args.get("other") is not None else head.rev if head is not None else 0
-    old, new = _revision(view, agent, path, rev), _revision(view, agent, path, other)
+    untainted = Untainted(view, agent)
+    old, new = (
+        untainted.text(path, _revision(view, agent, path, number), past=True) for number in (rev, other)
+    )
     lines = difflib.unified_diff(
         old.decode("utf-8", "replace").splitlines(), new.decode("utf-8", "replace").splitlines(),
         f"{path} revision {rev}", f"{path} revision {other}", lineterm="",
@@ -137,9 +146,12 @@ def memory_blame(view: View, args: Args) -> JSON:
     known = [Revision(**{name: row[name] for name in ("rev", "parent", "hash", "by", "how")}) for row in rows]
     brought = origins(known, lambda rev: view.world.revision(agent, path, rev) or b"")
     head = view.world.revision(agent, path, max(by_rev)) or b""
-    lines = zip(keys_of(lines_of(head)), brought, strict=True)
+    texts = [line.decode("utf-8", "replace") for line in keys_of(lines_of(head))]
+    if (gone := Untainted(view, agent).marks(path, head)) is not None:
+        texts = [NOTE if is_gone else line for line, is_gone in zip(texts, gone, strict=True)]
+    lines = zip(texts, brought, strict=True)
     return {"agent": agent, "file": path, "lines": [
-        {"line": n, "text": line.decode("utf-8", "replace"), "rev": rev, "by": by_rev[rev]["by"],
+        {"line": n, "text": line, "rev": rev, "by": by_rev[rev]["by"],
          "at": by_rev[rev]["at"]}
         for n, (line, rev) in enumerate(lines, 1)
     ]}  # fmt: skip
@@ -149,4 +161,5 @@ def memory_conflicts(view: View, args: Args) -> JSON:
     """Lines of an agent's that met other edits and stand aside."""
     agent = view.memory_of(args)
     names = ("id", "agent", "path", "line", "ours", "theirs", "session", "by", "at")
-    return items([{name: row[name] for name in names} for row in queries.conflicts(view.connection, agent)])
+    found = queries.conflicts(view.connection, agent, untainted=view.actor.agent is not None)
+    return items([{name: row[name] for name in names} for row in found])

@@ -6,14 +6,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from swarmd.core.consolidation import problem_of
 from swarmd.core.names import REASON_BYTES, text_problem
+from swarmd.core.sessions import CONSOLIDATE
 from swarmd.errors import BadInput, Busy, NotFound, Refused
 from swarmd.service import attention, rows
 from swarmd.service.caller import Operator
 from swarmd.service.control import RunWish
+from swarmd.service.operating_approvals import approval_approve, approval_deny
 from swarmd.service.operating_import import memory_import
 from swarmd.service.operating_memory import memory_compact, memory_restore, memory_take
 from swarmd.service.operating_sessions import session_apply, session_cancel, session_discard, session_revert
+from swarmd.service.quarantine import session_quarantine, session_unquarantine
 from swarmd.service.reading import read
 from swarmd.service.sessions_named import must_be_free, named
 from swarmd.service.view import JSON, Args, View, text
@@ -95,6 +99,7 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
             f"{agent} is paused at {held[0]}; resume it with swarmd resume {held[0]}, or add --force"
         )
     must_be_free(view, agent)
+    trigger = _trigger(view, agent, args)
     earlier = _earlier(view, agent, mode, args)
     if mode == "dry_run":
         return _dry_run(service, view, agent, args)
@@ -105,7 +110,7 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
         mode=mode,
         force=bool(args.get("force")),
         from_session=earlier,
-        trigger="manual",
+        trigger=trigger,
         **given,
     )
     id = service.control.run(wish)
@@ -116,6 +121,21 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
 
     there = read(service.view(caller), "session_show", {"session": earlier})
     return {**found, "compared": compared(service.view(caller), there, found)}
+
+
+def _trigger(view: View, agent: str, args: Args) -> str:
+    """Why it is started: an operator wants it to work, or its memory to be put in order."""
+    trigger = text(args, "trigger", required=False) or "manual"
+    if trigger not in ("manual", CONSOLIDATE):
+        raise BadInput(f"trigger: {trigger!r:.40} is neither manual nor {CONSOLIDATE}")
+    if trigger == CONSOLIDATE:
+        if any(args.get(name) is not None for name in ("text", "file_text", "from_session")):
+            raise BadInput(f"trigger: {CONSOLIDATE} goes with no text, no other file and no earlier session")
+        definition = view.tree.agent(agent)
+        problem = None if definition is None else problem_of(definition)
+        if problem is not None:
+            raise Refused(problem)
+    return trigger
 
 
 def _earlier(view: View, agent: str, mode: str, args: Args) -> int | None:
@@ -129,6 +149,10 @@ def _earlier(view: View, agent: str, mode: str, args: Args) -> int | None:
     from swarmd.store.bases import rebuilt
 
     row = named(view, args["from_session"])
+    if row["trigger"] == CONSOLIDATE:
+        raise BadInput(
+            f"from_session: session {row['id']} put the memory in order, and is given to no other session"
+        )
     if row["agent"] != agent:
         raise BadInput(f"from_session: session {row['id']} is one of {row['agent']}, not of {agent}")
     rebuilt(view.connection, row)
@@ -222,4 +246,6 @@ ACTS: Mapping[str, Act] = {
     "session_discard": session_discard, "session_revert": session_revert, "attention_ack": attention_ack,
     "reload": reload, "rename": rename, "forget": forget, "memory_restore": memory_restore,
     "memory_take": memory_take, "memory_import": memory_import, "memory_compact": memory_compact,
+    "approval_approve": approval_approve, "approval_deny": approval_deny,
+    "session_quarantine": session_quarantine, "session_unquarantine": session_unquarantine,
 }  # fmt: skip

@@ -13,7 +13,7 @@ from swarmd.service.reading import read
 from swarmd.service.reverting import Plan, compensation
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View
-from swarmd.store import audit, meta, queries, sessions
+from swarmd.store import approving, audit, consolidated, meta, queries, sessions
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
@@ -52,6 +52,10 @@ def session_apply(service: Service, caller: Operator, args: Args) -> JSON:
     changes = sessions.draft(service.store.reader(), row["id"])
     if row["draft"] != "open" or not changes:
         raise NotFound(f"session {row['id']} has no open draft")
+    if row["quarantined"] is not None:
+        raise Refused(
+            f"session {row['id']} is in quarantine; swarmd session unquarantine {row['id']} first, or discard the draft"
+        )
     of_session = {"session": row["id"], "depth": row["depth"], "cause_handoff": row["cause_handoff"]}
     if args.get("as_operator"):
         actor = Actor(by=caller.by, **of_session)
@@ -106,4 +110,9 @@ def _revert(
         connection, actor, plan.changes, now, act="session_revert", target=target, always_told=True
     )
     done.must_stand()
+    withdrawn = approving.withdraw(connection, [row["id"] for row in found], by=caller.by,
+                                   reason="the session was reverted", now=now)  # fmt: skip
+    plan.undone += [{"act": "approval", "target": f"approval {one.id}: {one.target}"} for one in withdrawn]
+    for row in found:
+        consolidated.undone(connection, row["id"])
     return plan, done.memory_of

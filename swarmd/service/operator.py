@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from swarmd.core.acts import SEARCHES
 from swarmd.core.world import Actor
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, StoreUnusable
 from swarmd.places import Places
@@ -18,7 +19,7 @@ from swarmd.service.caller import this_operator
 from swarmd.service.reading import read
 from swarmd.service.view import JSON, View
 from swarmd.store import opening
-from swarmd.store.connections import Connection, reading
+from swarmd.store.connections import Connection, StoreError, reading
 from swarmd.store.world import SqlWorld
 
 SOCKET = "operator.sock"
@@ -44,6 +45,8 @@ class Reader:
 
     def call(self, name: str, args: Mapping[str, Any], as_agent: str | None = None) -> JSON:
         """A read's document."""
+        if name in SEARCHES:
+            _index(self.places)
         world = SqlWorld(self.connection, utc_now())
         operator = this_operator(as_agent)
         # Without --as the tree is not asked for: it is the dearest thing to read.
@@ -89,6 +92,21 @@ def _may_make(places: Places) -> bool:
     if not state.is_dir() or not os.access(state, os.W_OK) or opening.owner_problem(state) is not None:
         return False
     return not opening.is_locked(state)
+
+
+def _index(places: Places) -> None:
+    """Bring the search index up to date where no daemon does. What cannot be done is told by the answer's age."""
+    if not _may_make(places):
+        return
+    from swarmd.store.indexing import SEARCH_SECONDS, SearchIndex
+
+    lock = opening.Lock(places.state)
+    with suppress(StoreError, OSError):
+        if lock.acquire():
+            try:
+                SearchIndex(places.state, utc_now).bring_up_to_date(SEARCH_SECONDS)
+            finally:
+                lock.release()
 
 
 def _load(places: Places) -> None:

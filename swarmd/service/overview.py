@@ -132,8 +132,25 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
          "this kernel has no Landlock: sessions of level auto run without a fence"),
         ("cgroup", True, f"a control group for each session under {delegated}" if delegated else
          "no delegated control group: sessions' processes are found as descendants of their supervisor"),
+        ("search", *_search_index(view)),
         ("problems", not problems, f"{len(problems)} problems in files"),
     ]  # fmt: skip
+
+
+def _search_index(view: View) -> tuple[bool, str]:
+    """Whether the search index has all that there is."""
+    from swarmd.store.indexing import state_of
+
+    index = state_of(view.places.state)
+    size = f"{index.rows} texts, {index.bytes // 2**20} MiB"
+    if index.complete is None:
+        return False, f"the search index is still to be made ({size}): the daemon does it, or a search"
+    last = queries.last_end(view.connection)
+    behind = last is not None and last > index.complete
+    return not behind, (
+        f"the search index has what there was at {index.complete} ({size})"
+        + ("; sessions have ended since, which the daemon or a search puts in" if behind else "")
+    )
 
 
 def _of_agent(view: View, name: str) -> JSON:

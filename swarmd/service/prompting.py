@@ -9,12 +9,15 @@ from typing import Any
 
 from swarmd.core.adaptive import Pace
 from swarmd.core.agent import Agent
+from swarmd.core.consolidation import consolidating, problem_of
 from swarmd.core.prompt import assemble
 from swarmd.core.schedule import last_slot
+from swarmd.core.sessions import CONSOLIDATE
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import rows
 from swarmd.service.view import JSON, Args, View, moment, text
+from swarmd.session import consolidating as consolidating_session
 from swarmd.session.instructions import standing
 from swarmd.session.skills import skills_of
 from swarmd.session.tokens import TokenCounter
@@ -34,6 +37,7 @@ TRIGGERS = (
     "manual",
     "retry",
     "catch_up",
+    CONSOLIDATE,
 )
 
 
@@ -55,6 +59,8 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
     if trigger not in TRIGGERS:
         raise BadInput(f"trigger: {trigger!r:.40} is none of {', '.join(TRIGGERS)}")
     at = moment(args, "at") or view.now
+    if trigger == CONSOLIDATE:
+        return _of_consolidation(view, agent, at)
     pace = adaptive.pace(view.connection, name) if agent.when.adaptive is not None else None
     slot = _slot(agent, at, pace) if trigger in OF_A_SLOT else None
     reasons = (pace.reason,) if pace is not None and trigger == "adaptive" else ()
@@ -62,8 +68,20 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
     seen = snapshot(
         view.connection, agent, Trigger(kind=trigger, slot=slot, reasons=reasons), at, skills=skills
     )
-    counter = TokenCounter(None, os.environ, lambda _warning: None)
-    return seen, assemble(seen, counter.count, standing=standing(agent, str(view.places.state)))
+    return seen, assemble(seen, _counter().count, standing=standing(agent, str(view.places.state)))
+
+
+def _of_consolidation(view: View, agent: Agent, at: datetime) -> tuple[Snapshot, Prompt]:
+    if problem := problem_of(agent):
+        raise Refused(problem)
+    sessions_dir = view.places.state / "sessions"
+    trigger = Trigger(kind=CONSOLIDATE)
+    seen = consolidating_session.snapshot(view.connection, consolidating(agent), trigger, at, sessions_dir)
+    return seen, assemble(seen, _counter().count)
+
+
+def _counter() -> TokenCounter:
+    return TokenCounter(None, os.environ, lambda _warning: None)
 
 
 def _slot(agent: Agent, at: datetime, pace: Pace | None) -> datetime | None:

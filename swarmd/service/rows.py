@@ -36,6 +36,7 @@ def session_doc(row: Row, changes: Sequence[Row]) -> dict[str, JSON]:
         **{name: row[name] for name in ("tokens_in", "tokens_out", "cache_read", "cache_write", "usd")},
         "mode": row["mode"], "checkpoints": row["checkpoints"], "note": row["note"],
         "definition": row["definition"], "prompt_hash": row["prompt_hash"], "prompt": prompt,
+        "quarantined": json.loads(row["quarantined"]) if row["quarantined"] else None,
     }  # fmt: skip
 
 

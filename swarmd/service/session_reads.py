@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from swarmd.service import rows
+from swarmd.service.quarantined import HIDDEN, is_hidden, log_without_texts, session_doc
 from swarmd.service.sessions_named import named
 from swarmd.service.transcripts import read_log
 from swarmd.service.view import JSON, Args, View, items, one_more, page, seen_agents, text, window
@@ -25,14 +25,14 @@ def session_list(view: View, args: Args) -> JSON:
 
 def _documents(view: View, found: Sequence[queries.Row]) -> list[dict[str, JSON]]:
     changes = queries.changes(view.connection, [row["id"] for row in found])
-    return [rows.session_doc(row, changes[row["id"]]) for row in found]
+    return [session_doc(view, row, changes[row["id"]]) for row in found]
 
 
 def session_show(view: View, args: Args) -> JSON:
     """One session: how it went, and every change with its verdict."""
     row = named(view, args.get("session"))
     found = {**_documents(view, [row])[0], "usage": _usage(view, row)}
-    if args.get("prompt_text"):
+    if args.get("prompt_text") and not is_hidden(view, row):
         from swarmd.service.past_prompts import prompt_text
 
         found["prompt_text"] = prompt_text(view, row)
@@ -52,37 +52,11 @@ def session_log(view: View, args: Args) -> JSON:
     # The row first: where it says that the session has ended, the files hold all that they ever will.
     row = named(view, args.get("session"))
     done = row["state"] == "ended"
+    if is_hidden(view, row):
+        facts = {"done": done, "outcome": row["outcome"], "reason": HIDDEN}
+        return {"session": row["id"], **log_without_texts(row), **facts}
     found = read_log(view.places.state / "sessions" / str(row["id"]), args, done=done)
     return {"session": row["id"], **found, "done": done, "outcome": row["outcome"], "reason": row["reason"]}
-
-
-def session_trace(view: View, args: Args) -> JSON:
-    """What a session wrote, and which later sessions were shown it."""
-    row = named(view, args.get("session"))
-    wrote = [c for c in queries.changes(view.connection, [row["id"]])[row["id"]] if c["verdict"] == "done"]
-    marks = [(c, trace) for c in wrote for trace in json.loads(c["effect"] or "[]")]
-    later = queries.shown_to(view.connection, row["id"])
-    return {
-        "session": row["id"], "agent": row["agent"],
-        "items": [
-            {"act": change["act"], "target": change["target"],
-             "shown_to": [{"session": id, "agent": agent} for id, agent, base in later if _had(trace, agent, base)]}
-            for change, trace in marks
-        ],
-        "next": None,
-    }  # fmt: skip
-
-
-def _had(trace: dict[str, Any], agent: str, base: dict[str, Any]) -> bool:
-    """Whether what a session was shown has this: the key's version, the handoff, the memory since that revision."""
-    if "key" in trace:
-        return trace["key"] in base["keys"]
-    if "handoff" in trace:
-        return trace["handoff"] in base["handoffs"]
-    if "memory" in trace:
-        owner, path, rev = trace["memory"]
-        return bool(owner == agent and base["memory"].get(path, 0) >= rev)
-    return trace.get("report") in base["reports"]
 
 
 def log(view: View, args: Args) -> JSON:

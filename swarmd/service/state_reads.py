@@ -103,6 +103,11 @@ def report_list(view: View, args: Args) -> JSON:
     agent = text(args, "from", required=False) or None
     if agent is not None:
         view.must_see(agent)
-    found = queries.reports(view.connection, one_more(asked), agents=seen_agents(view, agent))
+    found = queries.reports(
+        view.connection,
+        one_more(asked),
+        agents=seen_agents(view, agent),
+        untainted=view.actor.agent is not None,
+    )
     shown, rest = page(found, asked, lambda row: str(row["at"]))
     return items([report_doc(row) for row in shown], rest)

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from swarmd.core.transcript import FILE
+from swarmd.core.transcript import FILE, OUTPUT
 from swarmd.errors import BadInput
 from swarmd.service.view import JSON, Args
 
-OUTPUT = "output.log"
 EVENTS_BYTES = 2 * 1024 * 1024
 """So much of a transcript comes at a time: whoever answers has others to answer as well."""
 

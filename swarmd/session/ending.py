@@ -21,7 +21,7 @@ from swarmd.session.desk import SessionDesk
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, overtaken_draft
-from swarmd.store import audit, sessions, usage
+from swarmd.store import approvals, audit, consolidated, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
 from swarmd.store.store import cure, raise_attention
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from swarmd.session.flow import Order
 
 REASON_CHARS = 2000
+TELLING = frozenset({"committed", "no_change"})
+"""What a session that ended so was told counts as told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,8 @@ def _ended(
             draft = () if outcome != "refused" else draft
         else:
             _keep(connection, order.id, desk.tally.checkpoints + 1, changes, outcome)
+        if order.is_consolidation:
+            draft = _looked_through(connection, order, outcome, overtaken=bool(reason), now=now)
         if draft:
             drafts.hand_on(connection, desk.tally.drafts)
         kept = agent is None or agent.memory.persistent
@@ -120,8 +124,10 @@ def _ended(
         limits=limits,
         draft=draft,
     )
+    if desk is not None and desk.tally.told and outcome in TELLING and order.mode == "commit":
+        approvals.told(connection, desk.tally.told, order.id)
     pair = desk.tally.pair if desk is not None else None
-    if pair is not None and agent is not None and order.mode == "commit":
+    if pair is not None and agent is not None and order.mode == "commit" and not order.is_consolidation:
         usage.learn(connection, order.agent, measured_as(agent), order.id, pair)
     return outcome, memory_of
 
@@ -165,6 +171,7 @@ def _committed(
         # One reason may stand against many acts.
         return "refused", "; ".join(dict.fromkeys(committed.refusals)), frozenset(), []
     drafts.close(connection, tally.drafts)
+    tally.saved = committed
     notes = [overtaken_draft(change, draft) for draft, change in closed]
     overtaken = [
         *(v.reason for v in verdicts if v.decision == "superseded"),
@@ -174,6 +181,17 @@ def _committed(
     _tell_of_log(connection, order, interaction.left_out(kept, verdicts), ports.clock.now())
     changed = interaction.did_more(kept, verdicts) or tally.checkpoints > 0 or bool(tally.drafts)
     return ("committed" if changed else "no_change"), reason, committed.memory_of, notes
+
+
+def _looked_through(
+    connection: Connection, order: Order, outcome: str, *, overtaken: bool, now: datetime
+) -> tuple[Change, ...]:
+    """Where a consolidation has gone well, note how far it has looked. It leaves no draft: that would be written over
+    what has come since, and another is made of the same transcripts.
+    """
+    if order.mode == "commit" and outcome in ("committed", "no_change") and not overtaken:
+        consolidated.done(connection, order.id, now)
+    return ()
 
 
 def _tell_of_log(connection: Connection, order: Order, left_out: str | None, now: datetime) -> None:

@@ -19,20 +19,23 @@ from typing import Any
 
 from swarmd.core.agent import Agent, definition_hash
 from swarmd.core.changes import Change
+from swarmd.core.consolidation import consolidating, emptied, problem_of
 from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
 from swarmd.core.prompt import assemble
-from swarmd.core.sessions import COMPACT, is_asked_for
+from swarmd.core.sessions import COMPACT, CONSOLIDATE, is_asked_for
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.core.wire import MemoryTree, Request, Result
 from swarmd.core.world import Actor
 from swarmd.errors import Refused, SwarmdError
 from swarmd.runners.outcomes import RunCancelled
 from swarmd.runners.workspace import drop_memory
+from swarmd.session import consolidating as consolidating_session
 from swarmd.session import interaction
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.given_again import past_for
+from swarmd.session.hooks import Facts, Hooks
 from swarmd.session.instructions import standing
 from swarmd.session.journal import Journal
 from swarmd.session.known_secrets import Masking
@@ -78,6 +81,11 @@ class Order:
         """Whether an operator waits for it."""
         return is_asked_for(self.trigger, self.by)
 
+    @property
+    def is_consolidation(self) -> bool:
+        """Whether it puts the agent's memory in order, and does nothing else."""
+        return self.trigger == CONSOLIDATE
+
 
 def order_of(
     row: Row | Mapping[str, Any], definition: Agent | None = None, from_session: int | None = None
@@ -98,7 +106,12 @@ class Started:
     epoch: int
     memory: MemoryTree
     desk: SessionDesk
+    hooks: Hooks
     request: Request
+
+
+class _NothingNew(Exception):
+    """There is nothing that the session could look at: it ends before anything is spent."""
 
 
 async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lambda: "cancelled") -> str:
@@ -118,6 +131,9 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
         started = await _start(ports, order)
     except OutcomeUnknown:
         raise
+    except _NothingNew as none:
+        ending = Ending(outcome="no_change", reason=str(none))
+        return await surely(unprepared, ending, agent=order.agent, session=order.id)
     except Exception as error:  # noqa: BLE001 - a boundary: a fault of one session is that session's end, not more
         ending = Ending(outcome="failed", reason=fault_of("it could not be started", error))
         return await surely(unprepared, ending, agent=order.agent, session=order.id)
@@ -129,7 +145,11 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
         return await end(ports, order, ending, started.desk, started.actor, started.agent, started.epoch)
 
     ending = await _ran(ports, started, why_cancelled)
-    return await surely(prepared, ending, agent=order.agent, session=order.id)
+    outcome = await surely(prepared, ending, agent=order.agent, session=order.id)
+    tally = started.desk.tally
+    if outcome in ("committed", "no_change") and tally.saved is not None:
+        await started.hooks.after(tally.saved, Facts(refusals=tally.refused))
+    return outcome
 
 
 async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str]) -> Ending:
@@ -146,6 +166,7 @@ async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str])
             outcome="failed", reason=reason, changes=await _left(ports, started, result), result=result
         )
     except asyncio.CancelledError as stop:
+        started.hooks.stop()
         result = stop.result if isinstance(stop, RunCancelled) else result
         reason = why_cancelled()
         return Ending(
@@ -189,10 +210,12 @@ async def _start(ports: Ports, order: Order) -> Started:
     agent = order.definition or tree_of(ports.reader).agent(order.agent)
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
+    if order.is_consolidation:
+        agent = _consolidating(agent)
     past, seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
     token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options, agent.folder)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
-                  cause_handoff=_cause(order, seen))  # fmt: skip
+                  cause_handoff=_cause(order, seen), only_memory=order.is_consolidation)  # fmt: skip
     facts = _facts(agent, prompt, seen, token, actor)
     if past is not None:
         facts["cause_handoff"] = None  # it is no work on a handoff: whoever sent that hears nothing of it
@@ -201,6 +224,11 @@ async def _start(ports: Ports, order: Order) -> Started:
     )
     memory = MemoryTree.of({d.path: d.data for d in seen.memory if d.data is not None})
     masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
+    request = request_of(
+        agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
+        memory=memory, archived=seen.archived, token=token, secrets=secrets,
+    )  # fmt: skip
+    hooks = Hooks(agent=agent, request=request, ports=ports)
     journal = Journal(folder)
     log = interaction.of_session(agent, actor, order.trigger, journal, ports.clock.now, masking)
     desk = SessionDesk(
@@ -208,17 +236,20 @@ async def _start(ports: Ports, order: Order) -> Started:
         bases={d.path: (d.rev, None) for d in seen.memory},
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
         journal=journal, transcript=Transcript(folder, ports.clock.now, masking),
-        saves=order.mode == "commit", masking=masking, past=past, log=log,
+        saves=order.mode == "commit", masking=masking, hooks=hooks, past=past, log=log,
     )  # fmt: skip
     if log is not None:
         log.woken(seen)
     desk.tally.counted = prompt.counted
-    request = request_of(
-        agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
-        memory=memory, archived=seen.archived, token=token, secrets=secrets,
-    )  # fmt: skip
-    return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk,
+    desk.tally.told = tuple(one.id for one in seen.approvals if one.state != "open")
+    return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk, hooks=hooks,
                    request=request)  # fmt: skip
+
+
+def _consolidating(agent: Agent) -> Agent:
+    if problem := problem_of(agent):
+        raise Refused(problem)
+    return consolidating(agent)
 
 
 def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Snapshot, Prompt]:
@@ -231,7 +262,10 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     skills = shown_skills(agent, tree_of(reader), str(ports.sessions_dir.parent))
 
     def read() -> Snapshot:
-        return snapshot(reader, agent, _trigger(order), ports.clock.now(), session=order.id, skills=skills)
+        now = ports.clock.now()
+        if order.is_consolidation:
+            return _what_is_new(reader, agent, _trigger(order), now, ports.sessions_dir)
+        return snapshot(reader, agent, _trigger(order), now, session=order.id, skills=skills)
 
     try:
         seen = read()
@@ -242,6 +276,18 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
         logger.warning("put back from the published file: %s", damage, extra=facts)
         seen = read()
     return None, seen, assemble(seen, ports.count, standing=rules)
+
+
+def _what_is_new(
+    reader: Connection, agent: Agent, trigger: Trigger, now: datetime, sessions_dir: Path
+) -> Snapshot:
+    seen = consolidating_session.snapshot(reader, agent, trigger, now, sessions_dir)
+    if seen.transcripts is None or not seen.transcripts.seen:
+        last = seen.transcripts.since if seen.transcripts is not None else 0
+        raise _NothingNew(
+            f"nothing was started: no session since the last consolidation (up to session {last})"
+        )
+    return seen
 
 
 def session_folder(ports: Ports, id: int) -> Path:
@@ -257,7 +303,7 @@ def mark_running(
     facts: Mapping[str, Any],
 ) -> int:
     """Write down that the session runs and what it was given; its epoch."""
-    if order.definition is not None:  # one that was in force is kept already
+    if order.definition is not None or order.is_consolidation:  # one that was in force is kept already
         keep_definition(connection, agent, facts["definition"], now)
     return sessions.start(connection, order.id, now, facts)
 
@@ -298,8 +344,17 @@ async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
         outcome, reason = "refused", "; ".join(result.memory_problems)
     if outcome == "success":
         problem = await _success_problem(ports, started, result)
+        if problem is None and started.actor.only_memory:
+            problem = emptied(started.memory.as_files(), changes)
         if problem is not None:
             outcome, reason = "failed", problem
+    if outcome == "success" and started.order.mode == "commit":
+        # The last word before the commit: the change set is whole, and nothing comes to it any more.
+        changes = tuple(started.hooks.asked_about(changes))
+        facts = Facts(refusals=started.desk.tally.refused)
+        problem = await started.hooks.before(started.actor, changes, facts)
+        if problem is not None:
+            outcome, reason = "refused", problem
     return Ending(outcome=outcome, reason=reason, changes=changes, result=result)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from swarmd.core.agent import Agent
 from swarmd.core.calibration import measured_as
@@ -13,11 +14,13 @@ from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Prompt, Snapshot
 from swarmd.core.tree import Tree
 from swarmd.errors import Failed, Refused
+from swarmd.session.consolidating import shown_again
 from swarmd.session.instructions import standing
 from swarmd.session.skills import skills_of
 from swarmd.store import sessions, usage
 from swarmd.store.bases import rebuilt
 from swarmd.store.connections import Connection, Row, reading
+from swarmd.store.consolidated import given_to
 from swarmd.store.past import Past, past_of
 from swarmd.store.queries import Row as Found
 from swarmd.store.trees import tree_of
@@ -57,7 +60,11 @@ def prompt_of(seen: Snapshot, row: Row | Found, count: Callable[[str], int], sta
 def prompt_again(connection: Connection, row: Row | Found, count: Callable[[str], int], state: str) -> Prompt:
     """The same from what is kept. Raises Refused where something is not kept any more, too."""
     with reading(connection):
-        seen = with_skills(rebuilt(connection, row), row, tree_of(connection), state)
+        seen = rebuilt(connection, row)
+        if (given := given_to(row["base"])) is not None:
+            seen = shown_again(connection, seen, given, Path(state) / "sessions")
+        else:
+            seen = with_skills(seen, row, tree_of(connection), state)
     return prompt_of(seen, row, count, state)
 
 

@@ -10,13 +10,13 @@ from swarmd.core.changes import AppendMemory, Change
 from swarmd.core.interaction_log import HEADING
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.owners import subject_owner
-from swarmd.core.sessions import COMPACT, is_asked_for
+from swarmd.core.sessions import COMPACT, CONSOLIDATE, is_asked_for
 from swarmd.core.staging import Verdict
 from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
 from swarmd.runners.leftovers import kill_leftovers
 from swarmd.runners.memory_copy import read_memory
-from swarmd.runners.workspace import clear, places
+from swarmd.runners.workspace import CHECK, HOOK, Workspace, clear, places
 from swarmd.session import journal
 from swarmd.session.known_secrets import Masking, passed_by
 from swarmd.store import audit, queries, sessions, trees
@@ -50,29 +50,34 @@ def _end_queued(store: Store, id: int, now: datetime) -> None:
 
 
 def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
-    where, check = places(host, str(row["id"])), places(host, f"{row['id']}/check")
-    kill_leftovers(where.socket, check.temp)
+    where = places(host, str(row["id"]))
+    others = [places(host, f"{row['id']}/{name}") for name in (CHECK, HOOK)]
+    kill_leftovers(where.socket, *(one.temp for one in others))
     saves = row["mode"] == "commit" and row["trigger"] != COMPACT
     staged, made = _left(store, host, row, now) if saves else ([], [])
     # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
     # has made of its memory is kept before that, should this process die meanwhile too.
     if journal.keep_left(Path(where.folder), made):
-        clear(check)
-        clear(where)
+        _clear(*others, where)
     _write(store, row, [*staged, *made], now)
-    clear(check)
-    clear(where)
+    _clear(*others, where)
+
+
+def _clear(*made: Workspace) -> None:
+    for one in made:
+        clear(one)
 
 
 def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
     def work(connection: Connection) -> None:
         agent = tree_of(connection).agent(row["agent"])
+        draft = [] if row["trigger"] == CONSOLIDATE else changes
         # What its checkpoints wrote has rows already; this is what was under way.
         verdicts = [Verdict(decision="nothing", reason="not saved: the session is lost")] * len(changes)
         committing.record(connection, row["id"], row["checkpoints"] + 1, changes, verdicts,
                           verdict_of=lambda _: "not_written")  # fmt: skip
         sessions.end(connection, row["id"], outcome="lost", reason=REASON, now=now,
-                     limits=agent.limits if agent is not None else None, draft=changes)  # fmt: skip
+                     limits=agent.limits if agent is not None else None, draft=draft)  # fmt: skip
         audit.write(connection, at=now, by="system", act="session_end", target=row["agent"],
                     detail={"outcome": "lost"}, session=row["id"])  # fmt: skip
 

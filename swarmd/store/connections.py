@@ -21,7 +21,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
     # Where nothing can be written, SQLite cannot make the files that it keeps beside a database, and need not: nobody
     # else can write there either, and what was there at the last close is in the database.
     still = "&immutable=1" if is_read_only(path) and not _has_log(path) else ""
-    connection = sqlite3.connect(f"file:{_quoted(path)}?mode=ro{still}", uri=True, timeout=BUSY_SECONDS,
+    connection = sqlite3.connect(f"file:{quoted(path)}?mode=ro{still}", uri=True, timeout=BUSY_SECONDS,
                                  isolation_level=None, check_same_thread=False)  # fmt: skip
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA query_only = 1")
@@ -97,5 +97,6 @@ def open_writing(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
+    """The path as a part of SQLite's file: addresses."""
     return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from swarmd.store import texts
+from swarmd.store import approvals, texts
 from swarmd.store.holding import resumed_key
 from swarmd.store.trees import tree_changed
 
@@ -15,7 +15,7 @@ _OWNED = (
     ("keys", "agent"), ("key_history", "agent"), ("revisions", "agent"), ("heads", "agent"), ("conflicts", "agent"),
     ("slots", "agent"), ("sessions", "agent"), ("reports", "agent"), ("reports", "parent"), ("agent_history", "agent"),
     ("handoffs", "sender"), ("handoffs", "receiver"), ("pauses", "agent"), ("counted", "agent"), ("adaptive", "agent"),
-    ("losses", "agent"),
+    ("losses", "agent"), ("consolidated", "agent"),
 )  # fmt: skip
 _NAMES_IN_CHANGES = ("agent", "to", "sender")
 
@@ -35,7 +35,7 @@ def has_state(connection: sqlite3.Connection, agent: str) -> bool:
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     """Everything that was `old`'s is `new`'s. The caller has seen that `new` has none, and publishes its memory."""
-    for table in ("slots", "agent_history", "pauses", "counted", "adaptive"):
+    for table in ("slots", "agent_history", "pauses", "counted", "adaptive", "consolidated"):
         connection.execute(f"DELETE FROM {table} WHERE agent = ?", (new,))
     for table, column in _OWNED:
         connection.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old))
@@ -50,6 +50,7 @@ def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     connection.execute("DELETE FROM meta WHERE key = ?", (resumed_key(new),))
     connection.execute("UPDATE meta SET key = ? WHERE key = ?", (resumed_key(new), resumed_key(old)))
     _rename_in_drafts(connection, old, new)
+    approvals.rename(connection, old, new)
     connection.execute("DELETE FROM agents WHERE name = ?", (old,))
     tree_changed(connection)
 
@@ -91,6 +92,8 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
         "pauses",
         "raised",
         "counted",
+        "approvals",
+        "consolidated",
         "adaptive",
         "losses",
     ):

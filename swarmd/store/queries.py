@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swarmd.store.rows import ORDINARY, UNSETTLED
+from swarmd.store.rows import ORDINARY, UNSETTLED, UNTAINTED
 
 Row = dict[str, Any]
 
@@ -92,13 +91,21 @@ def live(connection: sqlite3.Connection) -> list[Row]:
 
 
 def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
-    """The agent's newest session that has ended and was to be committed."""
+    """The agent's newest session that has ended and was to be committed; no upkeep of its memory."""
     row = connection.execute(
         f"SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
         "ORDER BY id DESC LIMIT 1",
         (agent,),
     ).fetchone()
     return None if row is None else dict(row)
+
+
+def last_end(connection: sqlite3.Connection) -> str | None:
+    """When a session ended last."""
+    row = connection.execute(
+        "SELECT max(ended) FROM sessions INDEXED BY sessions_ended WHERE state = 'ended'"
+    ).fetchone()
+    return None if row is None else row[0]
 
 
 def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
@@ -199,9 +206,13 @@ def reports(
     *,
     agents: Sequence[str] | None = None,
     to_operator: bool = False,
+    untainted: bool = False,
 ) -> list[Row]:
-    """Reports (None: of all agents), newest first; `to_operator`: those that went to no agent."""
+    """Reports (None: of all agents), newest first; `to_operator`: those that went to no agent; `untainted`: none of
+    sessions in quarantine.
+    """
     where, values = _windowed("at", window)
+    where += [UNTAINTED] if untainted else []
     if agents is not None:
         where.append(f"agent IN ({','.join('?' * len(agents))})")
         values.extend(agents)
@@ -247,9 +258,11 @@ def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) ->
     return None if row is None else dict(row)
 
 
-def conflicts(connection: sqlite3.Connection, agent: str | None = None) -> list[Row]:
-    """Open conflicts, oldest first."""
-    where, values = ["resolved IS NULL"], list[Any]()
+def conflicts(
+    connection: sqlite3.Connection, agent: str | None = None, *, untainted: bool = False
+) -> list[Row]:
+    """Open conflicts, oldest first; `untainted`: none of sessions in quarantine."""
+    where, values = ["resolved IS NULL", *([UNTAINTED] if untainted else [])], list[Any]()
     if agent is not None:
         where.append("agent = ?")
         values.append(agent)
@@ -304,6 +317,12 @@ def raised(connection: sqlite3.Connection) -> list[Row]:
     return _select(connection, "SELECT * FROM raised", [], [], "since, id", 1000)
 
 
+def open_approvals(connection: sqlite3.Connection, at: str, n: int) -> list[Row]:
+    """What waits for an operator's yes at this moment, without what it holds."""
+    sql = "SELECT id, agent, by, target, reason, created, expires FROM approvals"
+    return _select(connection, sql, ["state = 'open'", "expires > ?"], [at], "id", n)
+
+
 def acks(connection: sqlite3.Connection) -> dict[str, str]:
     """Attention items that somebody has seen: id to the `since` that was seen."""
     return {row["id"]: row["since"] for row in connection.execute("SELECT id, since FROM acks")}
@@ -344,13 +363,13 @@ def operator_acts(connection: sqlite3.Connection, window: Window, target: str | 
     return _select(connection, "SELECT * FROM audit", where, values, "seq DESC", window.n)
 
 
-def shown_to(connection: sqlite3.Connection, after: int, n: int = 5000) -> list[tuple[int, str, Row]]:
-    """Later sessions and what each was shown at its start (see store.snapshots.shown): id, agent, base."""
+def started_after(connection: sqlite3.Connection, row: Row) -> Iterator[Row]:
+    """The sessions that started after this one had, oldest first, with what each was shown (see store.bases.shown)."""
     rows = connection.execute(
-        "SELECT id, agent, base FROM sessions WHERE id > ? AND base IS NOT NULL ORDER BY id LIMIT ?",
-        (after, n),
+        "SELECT id, agent, trigger, subject, base FROM sessions WHERE started >= ? AND id != ? ORDER BY started, id",
+        (row["started"], row["id"]),
     )
-    return [(row["id"], row["agent"], json.loads(row["base"])) for row in rows]
+    return (dict(found) for found in rows)
 
 
 def counts(connection: sqlite3.Connection) -> Row:

@@ -15,6 +15,11 @@ UNSETTLED = "status IN ('open', 'acknowledged', 'waiting')"
 """The condition of the partial indexes `handoffs_work` (by receiver) and `handoffs_asked` (by sender)."""
 ORDINARY = f"trigger NOT IN ({', '.join(repr(trigger) for trigger in sorted(UPKEEP))})"
 """The condition for sessions that are work of their agent's, not upkeep of its memory."""
+UNTAINTED = (
+    "(session IS NULL OR session NOT IN "
+    "(SELECT id FROM sessions INDEXED BY sessions_quarantined WHERE quarantined IS NOT NULL))"
+)
+"""The condition for what no session in quarantine has made (reports, conflicts)."""
 HANDOFF_COLUMNS = (
     "id, sender, receiver, text, priority, status, created, due, expires, depth, cause_session, cause_handoff, "
     "dedupe, by"

@@ -124,9 +124,10 @@ def draft(connection: sqlite3.Connection, id: int) -> list[Change]:
 
 
 def newest_draft(connection: sqlite3.Connection, agent: str) -> int | None:
-    """The newest session of the agent whose draft is open."""
+    """The newest session of the agent whose draft is open, and that is not in quarantine."""
     found = connection.execute(
-        "SELECT id FROM sessions WHERE agent = ? AND draft = 'open' ORDER BY id DESC LIMIT 1", (agent,)
+        "SELECT id FROM sessions WHERE agent = ? AND draft = 'open' AND quarantined IS NULL ORDER BY id DESC LIMIT 1",
+        (agent,),
     ).fetchone()
     return None if found is None else int(found["id"])
 
@@ -146,6 +147,11 @@ def close_draft(connection: sqlite3.Connection, id: int, how: str, *, strict: bo
     cursor = connection.execute("UPDATE sessions SET draft = ? WHERE id = ? AND draft = 'open'", (how, id))
     if cursor.rowcount != 1 and strict:
         raise NotFound(f"session {id} has no open draft")
+
+
+def quarantine(connection: sqlite3.Connection, id: int, mark: str | None) -> None:
+    """Put a session into quarantine (`mark`: when, by whom and why, as JSON), or take it out (None)."""
+    connection.execute("UPDATE sessions SET quarantined = ? WHERE id = ?", (mark, id))
 
 
 def failures(connection: sqlite3.Connection, agent: str, most: int = 1000) -> tuple[int, str | None]:

@@ -5,25 +5,37 @@ from __future__ import annotations
 import hmac
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
+from swarmd.core.approvals import Approval
 from swarmd.core.calibration import measured_as
 from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.skills import Skill
-from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
+from swarmd.core.snapshot import (
+    Aftermath,
+    ApprovalSeen,
+    Below,
+    ConflictSeen,
+    ReportSeen,
+    Snapshot,
+    Trigger,
+)
 from swarmd.core.world import Document
-from swarmd.store import meta, sessions, usage
+from swarmd.store import approvals, meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
-from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED
+from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED, UNTAINTED
 from swarmd.store.world import SqlWorld
 
+QUARANTINED = "the session is in quarantine: what it said is not shown"
 WORK_READ = 500
 SENT_SHOWN = 200
 REPORTS_SHOWN = 20
+APPROVALS_SHOWN = 100
 KEPT_DAYS = 30
 
 
@@ -53,9 +65,9 @@ def snapshot(
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
-            aftermath=None if last is None else
-            aftermath_of(connection, last, sessions.newest_draft(connection, agent.name)),
+            aftermath=None if last is None else _aftermath(connection, last, agent.name),
             conflicts=tuple(_conflicts(connection, agent.name)), archived=kept[1],
+            approvals=tuple(_approvals(connection, agent.name, now)),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(connection, agent.name), token_ratio=corrected.ratio, token_overhead=corrected.overhead,
@@ -105,7 +117,8 @@ def _below(connection: sqlite3.Connection, world: SqlWorld, name: str, definitio
     ).fetchone()[0]
     # What it reported to somebody else, as long as it stood elsewhere in the tree, was meant for that one.
     reports = connection.execute(
-        "SELECT id, agent, text, at FROM reports WHERE agent = ? AND parent = ? ORDER BY id DESC LIMIT ?",
+        f"SELECT id, agent, text, at FROM reports WHERE agent = ? AND parent = ? AND {UNTAINTED} "
+        "ORDER BY id DESC LIMIT ?",
         (name, world.tree.parent(name), REPORTS_SHOWN),
     ).fetchall()
     agent = world.tree.agent(name)
@@ -169,6 +182,16 @@ def _sent(
     return handoffs_of(connection, [row for _, row in sorted(rows.items())])
 
 
+def _aftermath(connection: sqlite3.Connection, last: sqlite3.Row, agent: str) -> Aftermath:
+    found = aftermath_of(connection, last, sessions.newest_draft(connection, agent))
+    return without_texts(found) if last["quarantined"] is not None else found
+
+
+def without_texts(after: Aftermath) -> Aftermath:
+    """What a session in quarantine left: how it ended, and nothing that it said."""
+    return replace(after, reason=QUARANTINED, refusals=(), superseded=(), quarantined=True)
+
+
 def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: int | None) -> Aftermath:
     """What the session of this row left undone; `open_draft`: the session whose draft was the agent's newest open one
     then.
@@ -194,9 +217,25 @@ def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: 
     )  # fmt: skip
 
 
+def _approvals(connection: sqlite3.Connection, agent: str, now: datetime) -> list[ApprovalSeen]:
+    found = approvals.untold(connection, agent, APPROVALS_SHOWN)
+    return [approval_seen(one, one.state_at(now)) for one in found]
+
+
+def approval_seen(approval: Approval, state: str) -> ApprovalSeen:
+    """An approval as a prompt tells of it while it stands so; what came later is not in it."""
+    shown = ApprovalSeen(id=approval.id, target=approval.target, session=approval.session, created=approval.created,
+                         expires=approval.expires, state=state)  # fmt: skip
+    if state in ("open", "expired"):
+        return shown
+    return replace(shown, decided=approval.decided, decided_by=approval.decided_by or "",
+                   decided_reason=approval.decided_reason)  # fmt: skip
+
+
 def _conflicts(connection: sqlite3.Connection, agent: str) -> list[ConflictSeen]:
     rows = connection.execute(
-        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL ORDER BY id LIMIT 50",
+        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL "
+        f"AND {UNTAINTED} ORDER BY id LIMIT 50",
         (agent,),
     )
     return [

@@ -31,6 +31,7 @@ GROUPS = {
     "g": "crowd",
     "h": "models",
     "i": "notes",
+    "j": "searching",
 }
 
 

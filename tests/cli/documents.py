@@ -31,6 +31,13 @@ SESSION = {
     "changes": [CHANGE], "refusals": [], "superseded": [], "tokens_in": None, "tokens_out": None, "cache_read": None,
     "usd": None, "cache_write": None,
 }  # fmt: skip
+QUARANTINED = {
+    "session": 7, "agent": "studio", "quarantined": {"at": AT, "by": "operator:root", "reason": NASTY},
+    "in_force": [{"kind": "memory", "target": f"studio:{NASTY}", "lines": [NASTY], "count": 3}],
+    "undone": [{"act": "ctx_set", "target": "studio/k"}],
+    "not_undone": [{"act": "report", "target": "parent", "reason": "a report that was made cannot be taken back"}],
+    "next_step": "swarmd session quarantine 7 --revert takes it out",
+}  # fmt: skip
 SHOWN = {
     **SESSION,
     "usage": [
@@ -61,17 +68,42 @@ LOG = {
     "session": 7, "output": f"hello\n{NASTY}\n", "bytes": 30, "done": True, "outcome": "committed", "reason": "",
     "events": [{"seq": 1, "at": AT, "kind": "text", "turn": 1, "text": NASTY}],
 }  # fmt: skip
+HIT = {
+    "kind": "memory", "agent": "studio", "file": "MEMORY.md", "key": None, "handoff": None, "sender": None, "session": 7,
+    "line": 4, "seq": None, "at": AT, "by": "studio#7", "snippet": f"the **disk** {NASTY}", "score": 1.5, "quarantined": False,
+}  # fmt: skip
 CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "children": []}
 
 SUM = {"sessions": 3, "tokens_in": 1200, "tokens_out": 30, "cache_read": None, "cache_write": None, "usd": 0.5,
        "tokens_unknown": 1, "usd_unknown": 2}  # fmt: skip
 
+APPROVAL = {
+    "id": 3, "agent": "studio", "session": 7, "by": "studio#7", "target": "studio/deploy", "acts": ["ctx_set"],
+    "state": "open", "reason": "a change of the key deploy needs an operator's approval", "created": AT, "expires": AT,
+    "decided": None, "decided_by": None, "decided_reason": None,
+}  # fmt: skip
+DECIDED = {
+    **APPROVAL,
+    "state": "denied",
+    "decided": AT,
+    "decided_by": "operator:root",
+    "decided_reason": NASTY,
+}
 SKILL = {
     "name": "pdf", "whose": "operator", "description": NASTY, "folder": "/etc/swarmd/skills/pdf", "bytes": 6,
     "license": "", "compatibility": "", "allowed_tools": "", "problem": None,
 }  # fmt: skip
 
 SAMPLES: dict[str, Document] = {
+    "approval_list": listing(APPROVAL, {**DECIDED, "id": 2, "target": f"studio:{NASTY}"}),
+    "approval_show": {
+        **DECIDED, "hash": "ab", "whole": True, "verdict": None, "problem": NASTY,
+        "changes": [
+            {"act": "ctx_set", "target": "studio/deploy", "before": None, "after": NASTY, "diff": None},
+            {"act": "memory_write", "target": "studio:a.md", "before": {"text": "a"}, "after": {"base64": "AA=="},
+             "diff": f"-a\n+{NASTY}"},
+        ],
+    },
     "status": {
         "places": {"agents": "/a", "state": "/s", "runtime": "/r", "config": "/c"}, "daemon": {"running": True},
         "agents": {"in_force": 2, "paused": 0, "problems": 0}, "running": {"running": 1, "queued": 0},
@@ -81,7 +113,7 @@ SAMPLES: dict[str, Document] = {
     "agent_tree": {"roots": [{**AGENT, "children": [CHILD, {**CHILD, "name": "z"}]}]},
     "agent_show": {**AGENT, "definition": {"a": {}}, "text": f'system_prompt = "x"\n{NASTY}'},
     "agent_history": listing({"at": AT, "what": "changed", "hash": "ab", "by": "operator:root"}),
-    "why": {"items": [SLOT], "next_fire": AT},
+    "why": {"items": [SLOT], "next_fire": AT, "consolidation": {"next": AT, "reason": "after 30m without a session"}},
     "log": listing(
         {"at": AT, "kind": "session", "agent": "studio", "session": 7, "what": "committed", "by": "system", "changes": [CHANGE], "usd": 0.5},
         {"kind": "slot", "what": "skipped", "by": "schedule", **SLOT},
@@ -95,6 +127,8 @@ SAMPLES: dict[str, Document] = {
     "handoff_list": listing(HANDOFF),
     "handoff_show": HANDOFF,
     "report_list": listing(REPORT),
+    "memory_search": {**listing(HIT, {**HIT, "kind": "key", "key": "status"}, {**HIT, "kind": "handoff", "handoff": 7, "seq": 0, "sender": "house"}), "more": True, "indexed_until": AT},
+    "session_search": {**listing({**HIT, "kind": "transcript", "seq": 3, "quarantined": True}, {**HIT, "kind": "output"}), "more": False, "indexed_until": None},
     "memory_list": listing({**MEMORY, "first_line": NASTY}),
     "memory_show": {**MEMORY, "text": "notes\n", "base64": None},
     "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "written"}),
@@ -118,7 +152,7 @@ SAMPLES: dict[str, Document] = {
     "session_list": listing(SESSION),
     "session_show": SHOWN,
     "session_log": LOG,
-    "session_trace": {**listing({"act": "set_key", "target": "k", "shown_to": [{"session": 8, "agent": "b"}]}), "session": 7, "agent": "studio"},
+    "session_trace": {**listing({"act": "set_key", "target": "k", "shown_to": [{"session": 8, "agent": "b", "how": "files", "through": 7}]}), "session": 7, "agent": "studio"},
     "session_export": {"session": SHOWN, "log": LOG, "prompt": {"from": "rebuilt", "system": "S", "user": NASTY, "why_not": None}},
     "attention": listing({"id": "failing:studio", "kind": "failing", "agent": "studio", "since": AT, "text": NASTY, "next_step": "look"}),
     "usage": {"by": "agent", **listing({"agent": "studio", **SUM}), "left_out": 0, "total": SUM},

@@ -42,6 +42,11 @@ ACTS = [
     (["run", "studio"], ("run", {"agent": "studio", "mode": "commit", "force": False})),
     (["run", "studio", "--dry-run", "--force"], ("run", {"agent": "studio", "mode": "dry_run", "force": True})),
     (["run", "studio", "--no-commit", "--text", "x"], ("run", {"agent": "studio", "mode": "no_commit", "force": False, "text": "x"})),
+    (["memory", "consolidate", "studio"], ("run", {"agent": "studio", "mode": "commit", "force": False, "trigger": "consolidate"})),
+    (["memory", "consolidate", "studio", "--no-commit", "--force"], ("run", {"agent": "studio", "mode": "no_commit", "force": True, "trigger": "consolidate"})),
+    (["session", "quarantine", "7"], ("session_quarantine", {"session": "7", "revert": False})),
+    (["session", "quarantine", "studio", "--reason", "a bad page", "--revert"], ("session_quarantine", {"session": "studio", "reason": "a bad page", "revert": True})),
+    (["session", "unquarantine", "7"], ("session_unquarantine", {"session": "7"})),
     (["report", "all is well"], ("report", {"text": "all is well"})),
     (["report", "--", "list"], ("report", {"text": "list"})),
 ]  # fmt: skip
@@ -49,6 +54,7 @@ ANSWERS = {
     "ctx_set": KEY, "ctx_unset": {**KEY, "value": None}, "memory_write": MEMORY, "memory_append": MEMORY,
     "memory_restore": MEMORY, "pause": {"agent": "all", "paused": True, "reason": None, "held_by": []},
     "resume": {"agent": "studio", "paused": False, "reason": None, "held_by": []}, "run": SESSION,
+    "session_quarantine": documents.QUARANTINED, "session_unquarantine": {**documents.QUARANTINED, "quarantined": None},
     "reload": {"added": [], "changed": [], "removed": [], "problems": []}, "report": documents.REPORT,
     **{f"handoff_{move}": HANDOFF for move in ("ack", "complete", "decline", "ask", "change", "requeue", "send")},
 }  # fmt: skip

@@ -39,10 +39,18 @@ before_commit = ["./look"]
 timeout = "5s"
 [consolidate]
 after = "30m"
+command = ["./tidy", "up"]
+timeout = "5m"
+"""
+)
+
+MODEL = """system_prompt = "You watch."
+runner = { kind = "model", model = "large" }
+[consolidate]
+cron = "0 3 * * *"
 model = "small"
 tokens_per_session = 1000
 """
-)
 
 
 def test_the_tables_of_memory_become_values_that_survive_the_store(folder):
@@ -56,7 +64,7 @@ def test_the_tables_of_memory_become_values_that_survive_the_store(folder):
     assert (agent.memory.summarizer_model, agent.memory.approval) == ("small", ("policies/**",))
     assert agent.when.adaptive == Adaptive(min_seconds=600, max_seconds=21600, work=("backlog",))
     assert agent.hooks == Hooks(before_commit=("./look",), timeout_seconds=5)
-    assert agent.consolidate == Consolidate(after_seconds=1800, model="small", tokens_per_session=1000)
+    assert agent.consolidate == Consolidate(after_seconds=1800, command=("./tidy", "up"), timeout_seconds=300)
     assert (agent.approval_keys, agent.approval_expires_seconds) == (("deploy.*",), 2 * 86400)
     assert agent.skills == (str(folder.path / "skills"), "/srv/skills")
     assert from_json(to_json(agent)) == agent
@@ -108,6 +116,13 @@ def test_the_tables_of_memory_become_values_that_survive_the_store(folder):
             "[consolidate]\nafter = '1h'\nmodel = 'm'\ncommand = ['x']",
             "6: consolidate.command: only one of it and `model`",
         ),
+        ("[consolidate]\nafter = '1h'", "3: consolidate.command: is missing: the runner is a command"),
+        ("[consolidate]\nmodel = 'm'", "4: consolidate.model: the runner 'command' has no model"),
+        (
+            "[consolidate]\ncommand = ['x']\ntokens_per_session = 5",
+            "5: consolidate.tokens_per_session: is for a model",
+        ),
+        ("[consolidate]\ncommand = ['x']\ncron = '0 0 31 2 *'", "5: consolidate.cron: "),
         ("[authority]\napproval = ['a b']", "4: authority.approval[0]: expected a pattern of keys"),
         ("skills = ['~/skills']", "3: skills[0]: expected a path"),
     ],
@@ -116,6 +131,13 @@ def test_fields_that_do_not_go_together_are_named_with_their_line(folder, more, 
     folder.write("good", good())
     problems = folder.problems(good(more=more))
     assert any(problem.startswith(f"agents.d/bob.toml:{sentence}") for problem in problems), problems
+
+
+def test_a_model_of_its_own_is_for_a_runner_that_has_one(folder):
+    folder.write("bob", MODEL)
+    assert folder.problems(MODEL) == []
+    agent = folder.load().agents["bob"]
+    assert agent.consolidate == Consolidate(cron="0 3 * * *", model="small", tokens_per_session=1000)
 
 
 def test_owners_of_folders_cannot_be_taken_for_one_another():

@@ -64,6 +64,7 @@ ARGS = {
     "handoff_show": {"id": 1}, "memory_write": {"file": "a.md", "text": "a"}, "memory_append": {"file": "a.md", "text": "b"},
     "memory_delete": {"file": "a.md"}, "report": {"text": "all well"}, "session_show": {"session": "studio"},
     "fail": {"reason": "enough"}, "memory_show": {"file": "a.md"}, "skill_show": {"name": "tidy"},
+    "memory_search": {"text": "work", "kind": "handoff", "n": 3}, "session_search": {"text": "work"},
 }  # fmt: skip
 ORDER = ["memory_write", "ctx_set", "handoff_send", *[name for name in TOOLS if name not in ("memory_write", "ctx_set", "fail",
          "handoff_send", "memory_delete", "ctx_unset", "handoff_cancel")], "handoff_cancel", "memory_delete", "ctx_unset", "fail"]  # fmt: skip

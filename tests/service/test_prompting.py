@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from swarmd.core.agent import When
+from swarmd.core.agent import Consolidate, When
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import prompting
 from swarmd.session.tokens import TokenCounter
@@ -23,7 +23,7 @@ def swarm(swarm, monkeypatch):
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text=HARD)
     swarm.call("handoff_send", to="studio", text=HARD, due="2026-11-30T08:00+00:00")
     swarm.call("report", text=HARD, as_="game")
-    swarm.change("studio", system_prompt=HARD)
+    swarm.change("studio", system_prompt=HARD, consolidate=Consolidate(command=("true",)))
 
     async def fails(part):
         await part.refused("handoff_send", to="house", text="up")

@@ -57,6 +57,22 @@ def test_all_that_was_the_olds_is_the_news(swarm):
     assert swarm.call("verify")["ok"]
 
 
+def test_how_far_its_memory_was_looked_through_goes_with_it_and_is_forgotten_with_it(swarm):
+    def marks():
+        return [(row["agent"], row["until_session"]) for row in swarm.rows("SELECT * FROM consolidated")]
+
+    for name in ("studio", "atelier"):
+        swarm.write(
+            lambda c, name=name: c.execute("INSERT INTO consolidated VALUES (?, 3, '2026', NULL)", (name,))
+        )
+    renamed_file(swarm)
+    rename(swarm)
+    assert marks() == [("atelier", 3)]
+    swarm.remove("atelier")
+    swarm.call("forget", name="atelier")
+    assert marks() == []
+
+
 def test_its_draft_can_still_be_applied(swarm):
     swarm.change("game", parent="house")
     renamed_file(swarm)

@@ -4,7 +4,7 @@ import pytest
 
 from swarmd.core.snapshot import Trigger
 from swarmd.core.world import Actor
-from swarmd.store import queries, sessions, snapshots, trees
+from swarmd.store import consolidated, lineage, queries, sessions, snapshots, trees
 from tests.swarm import NOW, Swarm
 
 HISTORY = 100_000
@@ -18,6 +18,7 @@ OF_LITTLE = {
     "conflicts_open",
     "slots_unstarted",
     "audit_operators",
+    "sessions_quarantined",
 }
 """Indexes that hold little: what is open, or out of the ordinary."""
 IN_ORDER = {"sessions_queued", "handoffs_created"}
@@ -118,6 +119,10 @@ HOT = {
     "the history of a key": lambda c: queries.key_history(c, "studio", "k", 20),
     "retries of a session": lambda c: queries.retries_of(c, 5),
     "open conflicts": queries.conflicts,
+    "what a consolidation is due by": lambda c: consolidated.facts(c, "studio"),
+    "what a consolidation is given": lambda c: consolidated.candidates(c, "studio", 20),
+    "failed consolidations": lambda c: consolidated.failed(c, "studio"),
+    "sessions in quarantine": lambda c: lineage.quarantined(c, "studio"),
 }
 
 

@@ -1,0 +1,174 @@
+"""A session that has read or written what it should not is cut out: its texts are taken away from agents, and what it
+wrote that still stands is named, or undone with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from swarmd.core.changes import Change, WriteMemory
+from swarmd.core.handoffs import FINAL
+from swarmd.core.instants import to_text
+from swarmd.core.lineage import said_in, without
+from swarmd.core.memory import FIRST_FILE, is_archive
+from swarmd.core.names import REASON_BYTES, text_problem
+from swarmd.core.world import Actor
+from swarmd.errors import BadInput, NotFound, Refused
+from swarmd.service.caller import Operator
+from swarmd.service.reverting import Plan, compensation
+from swarmd.service.sessions_named import named
+from swarmd.service.view import JSON, Args, View, text
+from swarmd.store import audit, consolidated, lineage, meta, queries, sessions
+from swarmd.store import commit as committing
+from swarmd.store.connections import Connection
+from swarmd.store.world import SqlWorld
+
+if TYPE_CHECKING:
+    from swarmd.service.acting import Service
+
+LINES_SHOWN = 50
+
+
+@dataclass(slots=True, kw_only=True)
+class _Found:
+    """What a session wrote that is still in force, a row each."""
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    cuts: list[Change] = field(default_factory=list)
+    """The memory files without its lines."""
+
+
+def session_quarantine(service: Service, caller: Operator, args: Args) -> JSON:
+    """Take a session's texts out of prompts, agents' reads and consolidations. `revert`: also undo what it wrote, and
+    cut its lines out of memory files that others have changed since.
+    """
+    row = named(service.view(caller), args.get("session"))
+    reason = text(args, "reason", required=False)
+    if problem := text_problem("a reason", reason, REASON_BYTES, may_be_empty=True):
+        raise BadInput(problem)
+    if row["state"] != "ended":
+        raise Refused(f"session {row['id']} has not ended; swarmd session cancel {row['id']} first")
+    for owner in lineage.written(service.store.reader(), row["id"]):
+        service.store.folders.settle(owner)
+
+    def work(connection: Connection) -> tuple[_Found, Plan | None, frozenset[str]]:
+        now = service.now()
+        if row["quarantined"] is None:
+            mark = json.dumps({"at": to_text(now), "by": caller.by, "reason": reason}, ensure_ascii=False)
+            sessions.quarantine(connection, row["id"], mark)
+        audit.write(connection, at=now, by=caller.by, act="session_quarantine", target=_target(row),
+                    detail={"reason": reason})  # fmt: skip
+        view = View(connection=connection, world=SqlWorld(connection, now), actor=Actor(by=caller.by),
+                    places=service.places)  # fmt: skip
+        if not args.get("revert"):
+            return _in_force(view, row), None, frozenset()
+        plan, memory_of = _reverted(view, caller, row)
+        return _in_force(view, row), plan, memory_of
+
+    found, plan, memory_of = service.store.writer.do(work)
+    service.publish(memory_of)
+    service.control.wake()
+    return _document(service, caller, row, found, plan)
+
+
+def session_unquarantine(service: Service, caller: Operator, args: Args) -> JSON:
+    """Let a session's texts be seen again. What was undone stays so."""
+    row = named(service.view(caller), args.get("session"))
+    if row["quarantined"] is None:
+        raise NotFound(f"session {row['id']} is not in quarantine")
+
+    def work(connection: Connection) -> None:
+        sessions.quarantine(connection, row["id"], None)
+        audit.write(
+            connection, at=service.now(), by=caller.by, act="session_unquarantine", target=_target(row)
+        )
+
+    service.store.writer.do(work)
+    service.control.wake()
+    return _document(service, caller, row, _in_force(service.view(caller), row), None)
+
+
+def _target(row: queries.Row) -> str:
+    return f"{row['agent']}/{row['id']}"
+
+
+def _document(
+    service: Service, caller: Operator, row: queries.Row, found: _Found, plan: Plan | None
+) -> dict[str, JSON]:
+    id = row["id"]
+    mark = sessions.row(service.store.reader(), id)["quarantined"]
+    step = None
+    if found.items and mark is not None:
+        step = f"swarmd session quarantine {id} --revert takes it out; swarmd session trace {id} tells who has seen it"
+    return {
+        "session": id, "agent": row["agent"], "quarantined": None if mark is None else json.loads(mark),
+        "in_force": found.items, "undone": [] if plan is None else plan.undone,
+        "not_undone": [] if plan is None else plan.not_undone, "next_step": step,
+    }  # fmt: skip
+
+
+def _in_force(view: View, row: queries.Row) -> _Found:
+    found = _Found()
+    _memory(view, row, found)
+    changes = queries.changes(view.connection, [row["id"]])[row["id"]]
+    seen: set[tuple[str, str]] = set()
+    for change in changes:
+        for trace in json.loads(change["effect"] or "[]") if change["verdict"] == "done" else ():
+            item = _standing(view, trace)
+            if item is not None and (item["kind"], item["target"]) not in seen:
+                seen.add((item["kind"], item["target"]))
+                found.items.append(item)
+    return found
+
+
+def _memory(view: View, row: queries.Row, found: _Found) -> None:
+    for owner, keys in sorted(lineage.written(view.connection, row["id"]).items()):
+        for document in view.world.documents(owner) if keys else ():
+            data = document.data or b""
+            lines = said_in(data, keys) if not is_archive(document.path) else []
+            if lines:
+                found.items.append(_item("memory", f"{owner}:{document.path}", lines))
+                cut: bytes | None = without(data, keys, [row["id"]], None)
+                if document.path != FIRST_FILE and not (cut or b"").strip():
+                    cut = None
+                found.cuts.append(WriteMemory(agent=owner, path=document.path, data=cut, base=document.rev))
+
+
+def _standing(view: View, trace: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The key, handoff or report of a trace, where it still is what the session made it."""
+    if "key" in trace:
+        agent, name, version = trace["key"]
+        key = view.world.key(agent, name)
+        stands = key is not None and key.version == version and key.value is not None
+        return _item("key", f"{agent}/{name}", [key.value or ""]) if key is not None and stands else None
+    if "handoff" in trace:
+        handoff = view.world.handoff(trace["handoff"])
+        stands = handoff is not None and trace["created"] and handoff.status not in FINAL
+        return _item("handoff", f"handoff {trace['handoff']}", [handoff.text]) if handoff and stands else None
+    return _item("report", f"report {trace['report']}", []) if "report" in trace else None
+
+
+def _item(kind: str, target: str, lines: list[str]) -> dict[str, Any]:
+    return {"kind": kind, "target": target, "lines": [line[:500] for line in lines[:LINES_SHOWN]],
+            "count": len(lines)}  # fmt: skip
+
+
+def _reverted(view: View, caller: Operator, row: queries.Row) -> tuple[Plan, frozenset[str]]:
+    """What `session revert` undoes, and of memory that was changed since the session's lines. In one transaction."""
+    connection, now = view.connection, view.now
+    plan = compensation(view, [row], lambda: meta.bump(connection, "handoffs"))
+    whole = {(c.agent, c.path) for c in plan.changes if isinstance(c, WriteMemory)}
+    cuts = [
+        c for c in _in_force(view, row).cuts if isinstance(c, WriteMemory) and (c.agent, c.path) not in whole
+    ]
+    done = committing.commit(connection, Actor(by=caller.by), [*plan.changes, *cuts], now, act="session_revert",
+                             target=_target(row), always_told=True)  # fmt: skip
+    done.must_stand()
+    cut = {f"{change.agent}:{change.path}" for change in cuts}
+    plan.not_undone = [item for item in plan.not_undone if item["target"] not in cut]
+    plan.undone += [{"act": "memory_write", "target": target} for target in sorted(cut)]
+    consolidated.undone(connection, row["id"])
+    return plan, done.memory_of

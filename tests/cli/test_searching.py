@@ -1,0 +1,114 @@
+"""`swarmd memory search` and `swarmd session search`: what is asked, and what a person sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli import documents
+from tests.cli.documents import HIT, NASTY, listing
+
+
+def shown(items, **facts):
+    return {**listing(*items), "more": False, "indexed_until": documents.AT, **facts}
+
+
+@pytest.mark.parametrize(
+    ("command", "call"), [(["memory", "search"], "memory_search"), (["session", "search"], "session_search")]
+)
+def test_the_words_and_options_are_the_calls_arguments(command, call, swarmd):
+    ran = swarmd(*command, "disk", "full", "--agent", "studio", "-n", "5", **{call: shown([])})
+    assert ran.calls == [(call, {"text": "disk full", "agent": "studio", "n": 5})]
+    ran = swarmd(*command, '"disk full" dep*', "--agent", "@team", **{call: shown([])})
+    assert ran.calls == [(call, {"text": '"disk full" dep*', "agent": "@team"})]
+
+
+def test_a_kind_is_one_of_those_there_are(swarmd):
+    assert (
+        swarmd("memory", "search", "x", "--kind", "archive", memory_search=shown([])).calls[0][1]["kind"]
+        == "archive"
+    )
+    assert swarmd("memory", "search", "x", "--kind", "dreams").status == 2
+    assert swarmd("memory", "search").status == 2
+    assert swarmd("memory", "search", "x", "--agent", "../x").status == 2
+
+
+def test_each_hit_is_a_line_with_its_place_and_the_snippet_below(swarmd):
+    hits = [
+        HIT,
+        {**HIT, "kind": "key", "key": "status", "file": None},
+        {**HIT, "kind": "handoff", "handoff": 7, "sender": "house", "seq": 0},
+        {**HIT, "kind": "transcript", "seq": 3, "quarantined": True},
+        {**HIT, "kind": "output", "line": 12},
+    ]
+    ran = swarmd(
+        "memory", "search", "disk", memory_search=shown([{**hit, "snippet": "the **disk**"} for hit in hits])
+    )
+    lines = ran.text.splitlines()
+    places = [line.split("  ", 1)[1] for line in lines[::2]]
+    assert places == [
+        "memory  studio  MEMORY.md, line 4, by studio#7",
+        "key  studio  status, by studio#7",
+        "handoff  studio  handoff 7 from house, by studio#7",
+        "transcript  studio  session 7, event 3 (in quarantine)",
+        "output  studio  session 7, line 12",
+    ]
+    assert set(lines[1::2]) == {"    the **disk**"}
+
+
+def test_what_was_found_cannot_do_anything_to_the_terminal(swarmd):
+    hit = {**HIT, "file": NASTY, "by": NASTY, "agent": NASTY, "snippet": NASTY}
+    ran = swarmd("memory", "search", "disk", memory_search=shown([hit]))
+    assert len(ran.text.splitlines()) == 2
+    assert "\x1b" not in ran.text
+    assert "\u202e" not in ran.text
+    assert "\\x1b[31mred" in ran.text
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (shown([]), "nothing was found; the index has what there was at 2026-"),
+        (shown([], indexed_until=None), "the search index is still being made: there may be more"),
+        (shown([HIT], more=True), "a larger -n shows it"),
+        ({**shown([HIT]), "next": documents.AT}, f"--until {documents.AT} searches it"),
+    ],
+)
+def test_what_an_answer_leaves_open_is_said_on_standard_error(document, words, swarmd):
+    ran = swarmd("memory", "search", "disk", memory_search=document)
+    assert ran.status == 0
+    assert words in ran.err
+    assert words not in ran.text
+
+
+def test_on_a_real_store_without_a_daemon(here):
+    from tests.cli.test_real_store import swarmd as real
+
+    real("memory", "append", "studio", "MEMORY.md", "the disk was full")
+    real("run", "studio")
+    out = real("memory", "search", "disk", "full")
+    assert "MEMORY.md, line 1" in out.stdout
+    assert "the **disk** was **full**" in out.stdout
+    assert "session 1, line 1" in real("session", "search", "hello").stdout
+    assert Path(".swarmd/search.db").stat().st_mode & 0o777 == 0o600
+    assert "nothing was found" in real("memory", "search", "nosuchword").stderr
+    assert json.loads(real("memory", "search", "disk", "--as", "polybreak", "--json").stdout)["items"] == []
+    real("memory", "search", "disk", "--as", "polybreak", "--agent", "studio", status=3)
+    real("memory", "search", "**", status=2)
+    real("memory", "search", "disk", "--agent", "nobody", status=4)
+
+
+@pytest.fixture
+def here():
+    """As test_real_store has it."""
+    from tests.cli.test_real_store import AGENT, SCRIPT
+
+    Path("agents.d").mkdir()
+    Path(".swarmd").mkdir(mode=0o700)
+    script = Path("agents.d/act.sh").absolute()
+    script.write_text(SCRIPT)
+    script.chmod(0o755)
+    Path("agents.d/studio.toml").write_text(AGENT.format(script))
+    Path("agents.d/polybreak.toml").write_text('parent = "studio"\n' + AGENT.format(script))
