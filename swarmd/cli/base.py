@@ -20,7 +20,7 @@ _PLACES = {
 
 
 LATER = frozenset({
-    "approval", "edit", "import", "plan",
+    "edit", "import", "plan",
 })  # fmt: skip
 """Commands that people may have read about and that this version does not have."""
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from swarmd.places import Places
 
 READS = frozenset({
-    "agent_history", "agent_list", "agent_show", "agent_tree", "attention", "ctx_get", "ctx_history", "ctx_list",
+    "agent_history", "agent_list", "agent_show", "agent_tree", "approval_list", "approval_show",
+    "attention", "ctx_get", "ctx_history", "ctx_list",
     "doctor", "handoff_list", "handoff_show", "log", "memory_blame", "memory_conflicts", "memory_diff",
     "memory_export", "memory_history", "memory_list", "memory_show", "next", "prompt", "report_list",
     "session_list", "session_log", "session_show", "session_trace", "status", "usage", "verify", "why",
@@ -22,9 +23,9 @@ READS = frozenset({
 """The calls that change nothing; every other call is an act."""
 
 _OPERATORS_ONLY = frozenset({
-    "attention_ack", "forget", "memory_compact", "memory_import", "memory_restore", "memory_take", "pause", "reload",
-    "rename", "resume", "run", "session_apply", "session_cancel", "session_discard", "session_quarantine",
-    "session_revert", "session_unquarantine",
+    "approval_approve", "approval_deny", "attention_ack", "forget", "memory_import", "memory_restore",
+    "memory_take", "pause", "reload", "rename", "memory_compact", "resume", "run", "session_apply",
+    "session_cancel", "session_discard", "session_revert", "session_quarantine", "session_unquarantine",
 })  # fmt: skip
 """Calls that no desk knows. The desk would refuse them too; here the sentence can name the command."""
 

@@ -47,6 +47,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
         "report": ("reports", "report", "Notes up to the parent."),
         "memory": ("memory", "memory", "An agent's folder of notes."),
         "skill": ("skills", "skill", "Skills: list, show."),
+        "approval": ("approvals", "approval", "What waits for your yes: list, show, approve, deny."),
     },
     "Inside a session": {
         "checkpoint": ("session_acts", "checkpoint", "Save what is staged; the session goes on."),

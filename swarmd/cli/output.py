@@ -313,8 +313,10 @@ def close_quietly() -> None:
 
 
 def done(text: str, document: Mapping[str, Any]) -> None:
-    """What an act has done, in one line; inside a session it is not done yet."""
-    line(text + (" (staged: saved when the session ends well)" if document.get("staged") else ""))
+    """What an act has done, in one line; inside a session it is not done yet, and may have to wait longer."""
+    waits = f"staged; {shown('', document['held'])}" if document.get("held") else ""
+    staged = "staged: saved when the session ends well" if document.get("staged") else ""
+    line(text + (f" ({waits or staged})" if waits or staged else ""))
 
 
 def cut(value: Any) -> str:

@@ -24,7 +24,9 @@ def checkpoint(invocation: Invocation) -> None:
 
 def _print_checkpoint(document: Mapping[str, Any]) -> None:
     changes = document.get("changes") or []
-    output.line(f"checkpoint {document.get('checkpoint')}: {len(changes)} changes saved")
+    waiting = sum(change.get("verdict") == "held" for change in changes)
+    more = f", {waiting} held for an operator's approval" if waiting else ""
+    output.line(f"checkpoint {document.get('checkpoint')}: {len(changes) - waiting} changes saved{more}")
     for change in changes:
         output.line(f"  {change_line(change)}")
     for one in document.get("superseded") or []:

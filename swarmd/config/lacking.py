@@ -81,6 +81,8 @@ def _of_runner(agent: Agent, environ: Mapping[str, str], kinds: Kinds) -> Iterat
         (("runner", "command", 0), options.get("command") or ()),
         (("runner", "program"), [options["program"]] if options.get("program") else ()),
         (("success", "command", 0), agent.success.command),
+        (("hooks", "before_commit", 0), agent.hooks.before_commit),
+        (("hooks", "after_commit", 0), agent.hooks.after_commit),
     ]
     for place, command in checks:
         problem = _program_problem(command[0], agent.folder, path) if command else None

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from swarmd.core import interaction_log
 from swarmd.core.agent import Agent, MemoryRules
-from swarmd.core.merge import lines_of
 from swarmd.core.room import Count
 
 TOKENS_PER_BYTE = 2.5
@@ -22,7 +22,6 @@ TOKENS_PER_BYTE = 2.5
 POINTER_TOKENS = 60
 """For the line that says where older blocks are."""
 HEADING = "## Summary of earlier notes"
-LOG_HEADING = b"## Interaction Log"
 FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=5), timedelta(days=1)
 """After a compaction that failed the next one waits, twice as long each time."""
 THINKING_TOKENS = 8_000
@@ -30,8 +29,6 @@ THINKING_TOKENS = 8_000
 _SEED = re.compile(
     rf"{re.escape(HEADING)}\s+\(Made by swarmd on [0-9: -]+UTC; the whole text is in archive/\S+\.md\.\)\s+"
 )
-_BLOCK = re.compile(rb"### .*(\d{4}-\d\d-\d\d|no date)")
-"""The line that begins an entry of a log. A line `---` ends it: until then headings are its own text."""
 _POINTER = re.compile(rb"\(Older blocks are in archive/\S+\.md\.\)\r?\n(\r?\n)?")
 
 
@@ -40,7 +37,7 @@ _POINTER = re.compile(rb"\(Older blocks are in archive/\S+\.md\.\)\r?\n(\r?\n)?"
 
 def room(rules: MemoryRules) -> int:
     """How many tokens MEMORY.md may have in a prompt, or in the summarizer's window where that is smaller."""
-    return min(rules.prompt_tokens, rules.context_tokens or rules.prompt_tokens)
+    return rules.room
 
 
 def due_at(rules: MemoryRules) -> int:
@@ -151,23 +148,17 @@ class Log:
 
 def log_of(data: bytes) -> Log | None:
     """The parts of a memory with a log; None where it has none."""
-    lines = lines_of(data)
-    start = next((n for n, line in enumerate(lines) if line.rstrip() == LOG_HEADING), None)
-    if start is None:
+    text = data.decode("utf-8", "surrogateescape")
+    place = interaction_log.section(text)
+    if place is None:
         return None
-    end, heads, is_open = len(lines), list[int](), False
-    for n in range(start + 1, len(lines)):
-        if _BLOCK.match(lines[n]):
-            heads.append(n)
-            is_open = True
-        elif lines[n].rstrip() == b"---":
-            is_open = False
-        elif not is_open and lines[n].startswith((b"# ", b"## ")):
-            end = n
-            break
-    first = heads[0] if heads else end
-    blocks = tuple(b"".join(lines[a:b]) for a, b in pairwise([*heads, end]))
-    return Log(before=b"".join(lines[:first]), blocks=blocks, after=b"".join(lines[end:]))
+    start, end = place
+    starts = [block.start for block in interaction_log.blocks(text) if start <= block.start < end]
+    parts = [text[a:b].encode("utf-8", "surrogateescape") for a, b in pairwise([0, *(starts or [end]), end])]
+    return Log(
+        before=parts[0], blocks=tuple(parts[1:]) if starts else (),
+        after=text[end:].encode("utf-8", "surrogateescape"),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

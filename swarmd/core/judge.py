@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from swarmd.core import authority, names
+from swarmd.core.approvals import held_because
 from swarmd.core.changes import (
     AppendMemory,
     Change,
@@ -37,25 +38,32 @@ from swarmd.core.staging import (
 from swarmd.core.world import Actor, Key, World, agent_of
 
 
-def fold(actor: Actor, changes: Iterable[Change], world: World, *, asked: bool = False) -> Folded:
-    """Judge each change on what those before it have left; nothing of `world` is changed.
+def fold(
+    actor: Actor, changes: Iterable[Change], world: World, *, asked: bool = False, approved: bool = False
+) -> Folded:
+    """Judge each change on what those before it have left; nothing of `world` is changed. What needs an operator's
+    approval is held, unless it is `approved`: what is free is judged without it.
 
     Whoever is out of force may write nothing, not even its own. (A session that runs on may still ask for it: its
     change set then stays a draft.) The log of a session is no wish of its own: where it finds no room it is left out,
     and what the session has done is written all the same.
     """
     staged = Staged(world)
+    aside = Staged(staged)
     verdicts = []
     gone = actor.agent is not None and actor.agent not in world.tree
     for change in changes:
-        verdict = (
-            refused(f"the agent {actor.agent!r} is not in force any more")
-            if gone
-            else judge(actor, change, staged, asked=asked)
-        )
+        if gone:
+            verdicts.append(refused(f"the agent {actor.agent!r} is not in force any more"))
+            continue
+        why = None if approved else held_because(actor, change, world.tree)
+        verdict = judge(actor, change, staged if why is None else aside, asked=asked)
         if verdict.decision == "refused" and is_log(change):
             verdict = _superseded(f"what the session said is not kept in the log: {verdict.reason}")
+        if why is not None:
+            verdict = held(verdict, why)
         staged.apply(verdict.effects)
+        aside.apply(verdict.withheld)
         verdicts.append(verdict)
     return Folded(verdicts=tuple(_as_one(verdicts) if actor.only_memory else verdicts))
 
@@ -67,6 +75,14 @@ def _as_one(verdicts: list[Verdict]) -> list[Verdict]:
         return verdicts
     reason = f"saved as a whole or not at all: {overtaken.reason}"
     return [_superseded(reason) if verdict.decision == "done" else verdict for verdict in verdicts]
+
+
+def held(verdict: Verdict, why: str) -> Verdict:
+    """The verdict on a change that waits for a yes: only what would be done can wait."""
+    if verdict.decision != "done":
+        return verdict
+    reason = f"{why}; {verdict.reason}" if verdict.reason else why
+    return replace(verdict, decision="held", reason=reason, effects=(), withheld=verdict.effects)
 
 
 def judge(actor: Actor, change: Change, world: World, *, asked: bool) -> Verdict:

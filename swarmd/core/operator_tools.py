@@ -1,7 +1,7 @@
 """An operator's calls as an assistant's model sees them: every read, every act, and the acts that only operators have.
 
 `swarmd mcp --operator` is made from this table. What would run a program of the caller's choice is not in it: an
-edited agent file is tried out by a person, with `--file`.
+edited agent file is tried out by a person, with `--file`. Nor is the yes to what was held: that is a person's.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _UNTIL = Arg(
 )
 _LIST = (_SINCE, _UNTIL, _COUNT)
 _POINT = Arg(name="agent", kind="agent", help="the agent, with all below it; or `all`")
+_APPROVAL = Arg(name="id", kind="int", help="the approval's number")
 _REASON = Arg(name="reason", required=False, help="why, for those who ask later")
 
 
@@ -41,6 +42,9 @@ def _act(name: str, description: str, *args: Arg) -> Tool:
 _READS = (
     _read("status", "Where everything is, whether the daemon runs, and how much waits for a person."),
     _read("attention", "What needs a person: failures, refusals, conflicts, overdue work, pauses, bad files."),
+    _read("approval_list", "What sessions wanted written and an operator has to approve, newest first.", _ONE,
+          Arg(name="all", kind="flag", required=False, help="also what was decided on"), *_LIST),
+    _read("approval_show", "One of these, with what it would change.", _APPROVAL),
     _read("doctor", "What this machine offers to sessions; or what one agent's sessions may read and write.",
           Arg(name="agent", kind="agent", required=False, help="left out: the machine")),
     _read("usage", "Tokens and cost of the sessions that have ended, as far as they are known.",
@@ -138,6 +142,8 @@ _OPERATORS_ACTS = (
     _act("session_unquarantine", "Let the texts of a session in quarantine be seen again.", _SESSION),
     _act("attention_ack", "Take an item of `attention` off the list, until it happens anew.",
          Arg(name="id", help="the item's id")),
+    _act("approval_deny", "Deny what waits for an operator's yes; only a person approves, with `swarmd approval`.",
+         _APPROVAL, _REASON),
     _act("reload", "Take up changed agent files now.",
          Arg(name="allow_empty", kind="flag", required=False, help="also where no file is left")),
     _act("rename", "Give the state of an agent whose file was renamed to its new name.",

@@ -66,6 +66,21 @@ class Aftermath:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalSeen:
+    """What a session of the agent's wanted and had to wait for a yes, as it stands now."""
+
+    id: int
+    target: str
+    session: int | None
+    created: datetime
+    expires: datetime
+    state: str
+    decided: datetime | None = None
+    decided_by: str = ""
+    decided_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictSeen:
     """Lines of the agent's that met other edits and stand aside."""
 
@@ -124,6 +139,8 @@ class Snapshot:
     sent: tuple[Handoff, ...] = ()
     aftermath: Aftermath | None = None
     conflicts: tuple[ConflictSeen, ...] = ()
+    approvals: tuple[ApprovalSeen, ...] = ()
+    """What waits for an operator's yes, and what became of it since a session that went well was told; newest first."""
     archived: int = 0
     """How many older texts its archive has; `memory` has none of them."""
     last_started: datetime | None = None

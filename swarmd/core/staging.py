@@ -70,19 +70,21 @@ Effect = KeyWritten | HandoffWritten | MemoryWritten | Reported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of one change. `nothing`: right, and there was nothing to do.
+    """What became of one change. `nothing`: right, and there was nothing to do. `held`: right, and it waits for an
+    operator's yes; what it would write is `withheld`, and no effect.
 
     `kind` is the errors.KINDS name of a refusal (`refused`, `bad_input`, `not_found`); `value` is what the one
     who asked is told (a handoff's id); `before` and `after` are for the log.
     """
 
-    decision: Literal["done", "nothing", "superseded", "refused"]
+    decision: Literal["done", "nothing", "held", "superseded", "refused"]
     reason: str = ""
     kind: str = "refused"
     effects: tuple[Effect, ...] = ()
     value: Any = None
     before: str | None = None
     after: str | None = None
+    withheld: tuple[Effect, ...] = ()
 
 
 class Staged:

@@ -15,6 +15,7 @@ from typing import Literal
 from swarmd.core.conversations import Conversation
 from swarmd.core.interaction_log import HEADING, UNDATED, Block, blocks, section
 from swarmd.core.memory import (
+    ARCHIVE,
     FIRST_FILE,
     FIRST_FILE_BYTES,
     PART_BYTES,
@@ -29,6 +30,9 @@ SUFFIXES = (".md", ".markdown", ".txt")
 """What counts as a note by its name; the rest of a folder is left where it is."""
 FIRST_FILE_KEPT = FIRST_FILE_BYTES - 64 * 1024
 """How much of a log that is too long stays in MEMORY.md: so much that the next sessions find room."""
+AT_ONCE_FILES = 10_000
+AT_ONCE_BYTES = 44 * 1024 * 1024
+"""What one import may bring: it travels as one question, and is judged in one piece."""
 SYSTEM_PROMPT = "system-prompt.md"
 _ARCHIVE = re.compile(r"archive/history_.*\.md")
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(?:.*\r?\n)*?(?:name|description):", re.MULTILINE)
@@ -202,6 +206,9 @@ def _legal(path: str) -> tuple[str, str]:
     cut = [_cut(part) for part in parts]
     if cut != parts:
         whys.append(f"a part of a path has up to {PART_BYTES} bytes")
+    if _folded(cut[0]) == ARCHIVE[:-1] != cut[0] and len(cut) > 1:
+        whys.append(f"{ARCHIVE} is the folder of older texts, and always spelled so")
+        cut[0] = ARCHIVE[:-1]
     if _folded(cut[0]) == _folded(FIRST_FILE) and cut != [FIRST_FILE]:
         whys.append(f"{FIRST_FILE} is always a file of this very name")
         cut = [FIRST_FILE] if len(cut) == 1 else [f"in-{cut[0]}", *cut[1:]]
@@ -225,10 +232,27 @@ def _folded(path: str) -> str:
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
+def too_much(count: int, size: int) -> str:
+    """Why so many files of so many bytes together cannot come at once; nothing where they can. Archives count here:
+    they may be many, and come with one import or with several.
+    """
+    if count > AT_ONCE_FILES:
+        return (
+            f"{count:,} files are too many for one import, which takes {AT_ONCE_FILES:,}: bring them in parts"
+        )
+    if size > AT_ONCE_BYTES:
+        return (
+            f"{size:,} bytes are too many for one import, which takes {AT_ONCE_BYTES:,}: bring them in parts"
+        )
+    return ""
+
+
 def _within_limits(plan: Plan) -> Plan:
     plan.items = [part for item in plan.items for part in _parts(plan, item)]
     plan.problems += tree_problems(item.path for item in plan.items)
     plan.problems += size_problems((item.path, len(item.data)) for item in plan.items)
+    if problem := too_much(len(plan.items), sum(len(item.data) for item in plan.items)):
+        plan.problems.append(problem)
     return plan
 
 

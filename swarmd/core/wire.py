@@ -55,6 +55,8 @@ class Request:
     memory: MemoryTree = field(repr=False)
     read_only: tuple[str, ...]
     """Globs of memory paths that the session may read and not change (as `[memory] read_only`, and `archive/**`)."""
+    held: tuple[str, ...] = ()
+    """Globs of memory paths whose changes wait for an operator's yes: whoever writes there by a call is told."""
     keeps_memory: bool = True
     """False: the agent has no memory; its copy starts empty, and nothing in it is ever saved."""
     archived: int = 0

@@ -37,6 +37,7 @@ from swarmd.service.loading import Loaded, Loader
 from swarmd.service.reading import session_read
 from swarmd.session import known_secrets
 from swarmd.session.checks import success_check
+from swarmd.session.hooks import hook_runner
 from swarmd.session.machine import host_of
 from swarmd.session.ports import Clock, Ports
 from swarmd.session.recovery import recover
@@ -105,7 +106,8 @@ class Daemon:
         self.ports = Ports(
             reader=self.reader, own_reader=self.store.reader, writer=self.store.writer, folders=self.store.folders,
             clock=self.clock, count=TokenCounter(None, os.environ, log.warning).count, runner=self.runner,
-            check=success_check(self.host), read=session_read(self.places, self.reader), reserve=self.numbers.take,
+            check=success_check(self.host), hook=hook_runner(self.host),
+            read=session_read(self.places, self.reader), reserve=self.numbers.take,
             sessions_dir=self.places.state / "sessions", secrets=known_secrets.passed_by(self.host.environ),
         )  # fmt: skip
         self.runs = Runs(self)
@@ -256,6 +258,9 @@ class Daemon:
     async def minute(self) -> None:
         """Once a minute: what ends by time, and all slots once more, should a timer ever have been lost."""
         await self.attempt("ending handoffs that expire", upkeep.expire(self.store, self.clock.now()))
+        await self.attempt(
+            "ending approvals that expire", upkeep.expire_approvals(self.store, self.clock.now())
+        )
         await self.attempt("flushing memory", asyncio.to_thread(self.store.folders.checkpoint))
         self._dead = upkeep.reap(self._dead)
         if self.damage.is_due():
@@ -372,6 +377,11 @@ class Daemon:
         if said != why or now - at >= SAID_AGAIN_SECONDS:
             log.error(f"{what} did not succeed, and is tried again: %s", why)
             self._failing[what] = why, now
+
+    def until_stop(self, task: asyncio.Task[Any]) -> None:
+        """Let the daemon's stop cancel the task; whoever made it waits for its end."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """A task that lives as long as the daemon; its fault ends the daemon."""

@@ -23,8 +23,8 @@ from swarmd.errors import BadInput, Failed, Refused, StoreUnusable, SwarmdError
 from swarmd.service.caller import Operator, name_of
 from swarmd.service.operator import KEY, SOCKET
 
-LINE_BYTES = 32 * 2**20
-"""What an operator may ask in one line: a whole memory folder, as base64."""
+LINE_BYTES = 64 * 2**20
+"""What an operator may ask in one line: a whole memory folder with its archives, as base64."""
 STRANGERS_BYTES = 64 * 2**10
 BACKLOG = 1024
 PEERS = 1000

@@ -7,11 +7,13 @@ from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from swarmd.core.changes import SendHandoff
 from swarmd.core.world import Actor
 from swarmd.daemon.logs import log
 from swarmd.errors import Busy, Failed, Refused, StoreUnusable, SwarmdError
+from swarmd.service import hooking
 from swarmd.service.control import RunWish
 from swarmd.service.loading import edited
 from swarmd.session.flow import order_of
@@ -21,7 +23,9 @@ from swarmd.store.connections import Connection
 
 if TYPE_CHECKING:
     from swarmd.core.agent import Agent
+    from swarmd.core.approvals import Approval
     from swarmd.daemon.daemon import Daemon
+    from swarmd.store.commit import Committed
 
 T = TypeVar("T")
 RUNS_AT_ONCE = 64
@@ -44,6 +48,7 @@ class LoopControl:
         self._daemon = daemon
         self.loop: asyncio.AbstractEventLoop | None = None
         self._waiters: dict[int, Future[None]] = {}
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         if self.loop is None:
@@ -63,6 +68,36 @@ class LoopControl:
         """As Control."""
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self._daemon.starter.pump)
+
+    def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
+        """As Control."""
+        ports = self._daemon.ports
+        secrets = ports.secrets(agent.runner_options, agent.folder)
+        return self._do(self._in_turn(found.id, hooking.ask(ports, secrets, agent, found, by)))
+
+    def tell_hook(self, agent: Agent, found: Approval, by: str, done: Committed) -> None:
+        """As Control."""
+        ports = self._daemon.ports
+        secrets = ports.secrets(agent.runner_options, agent.folder)
+        self._do(self._in_turn(found.id, hooking.tell(ports, secrets, agent, found, by, done)))
+
+    async def _in_turn(self, approval: int, work: Coroutine[Any, Any, T]) -> T:
+        """Work of an approval's hooks, which have one folder: one after another. The daemon's stop cancels it."""
+        turn = self._turns.setdefault(approval, asyncio.Lock())
+
+        async def alone() -> T:
+            try:
+                async with turn:
+                    return await work
+            finally:
+                work.close()
+
+        task = asyncio.ensure_future(alone())
+        self._daemon.until_stop(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            raise Failed("the daemon stops; try again when it runs") from None
 
     def run(self, wish: RunWish) -> int:
         """As Control."""

@@ -16,7 +16,7 @@ from swarmd.core.instants import to_text
 from swarmd.core.world import Actor
 from swarmd.daemon.logs import about, log
 from swarmd.session.ports import Clock
-from swarmd.store import commit, damage, queries
+from swarmd.store import approvals, commit, damage, queries
 from swarmd.store.connections import Connection, StoreError, open_reading
 from swarmd.store.opening import DATABASE
 from swarmd.store.store import Store
@@ -41,6 +41,12 @@ async def expire(store: Store, now: datetime) -> None:
         )
 
     await store.writer.run(work)
+
+
+async def expire_approvals(store: Store, now: datetime) -> None:
+    """End what has waited too long for an operator's yes; the agent's next prompt says so."""
+    if approvals.overdue(store.reader(), now):
+        await store.writer.run(lambda connection: approvals.expire(connection, now))
 
 
 def reap(seen: frozenset[int]) -> frozenset[int]:

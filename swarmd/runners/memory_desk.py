@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from swarmd.core.approvals import HELD
 from swarmd.core.authority import keeps_none
 from swarmd.core.memory import (
     ARCHIVE,
@@ -43,12 +44,13 @@ class MemoryDesk:
 
     def __init__(
         self, *, agent: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk,
-        keeps: bool = True, archived: int = 0,
+        keeps: bool = True, archived: int = 0, held: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self._agent = agent
         self._folder = folder
         self._base = base
         self._read_only = read_only
+        self._held = held
         self._desk = desk
         self._keeps = keeps
         self._archived = archived
@@ -59,7 +61,7 @@ class MemoryDesk:
     def of(cls, request: Request, folder: str, desk: Desk) -> MemoryDesk:
         """That of a session whose memory copy is in `folder`."""
         return cls(agent=request.agent, folder=folder, base=request.memory, read_only=request.read_only, desk=desk,
-                   keeps=request.keeps_memory, archived=request.archived)  # fmt: skip
+                   keeps=request.keeps_memory, archived=request.archived, held=request.held)  # fmt: skip
 
     async def answer(self, message: Message) -> Reply:
         """Any call of the session: this is where each transport (socket, MCP, a worker's channel) hands it in. What is
@@ -174,7 +176,7 @@ class MemoryDesk:
             take_away(self._folder, file)
         except OSError as error:
             raise Refused(f"{file}: {error.strerror}") from None
-        return {"file": file}
+        return {"file": file, **self._word(file)}
 
     def _put(self, file: str, files: dict[str, bytes], data: bytes) -> JSON:
         self._may_change(file)
@@ -189,7 +191,11 @@ class MemoryDesk:
             put(self._folder, file, data)
         except OSError as error:
             raise Refused(f"{file}: {error.strerror}") from None
-        return {"file": file, "bytes": len(data)}
+        return {"file": file, "bytes": len(data), **self._word(file)}
+
+    def _word(self, file: str) -> dict[str, JSON]:
+        """What is said beside the answer: a change of such a file is kept back at the commit."""
+        return {"staged": True, "held": HELD} if matches(file, self._held) else {}
 
     def _may_change(self, file: str) -> None:
         if problem := path_problem(file):

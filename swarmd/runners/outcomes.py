@@ -13,6 +13,7 @@ from swarmd.runners.process import Ended, Problem, Start
 
 UNAVAILABLE = os.EX_TEMPFAIL
 LINE_CHARACTERS = 300
+LAST_LINES = 5
 CANCELLED = "cancelled, and ended with all its processes"
 
 
@@ -30,6 +31,12 @@ def one_line(data: bytes) -> str:
     text = lines[-1].decode("utf-8", "backslashreplace").strip() if lines else ""
     shown = "".join(_shown(char) for char in text[: LINE_CHARACTERS + 1])
     return shown if len(shown) <= LINE_CHARACTERS else shown[: LINE_CHARACTERS - 3] + "..."
+
+
+def last_lines(data: bytes) -> str:
+    """The last lines that are not blank, in one, bounded and escaped as `one_line` does."""
+    lines = [line for line in data[-64 * 1024 :].replace(b"\r", b"\n").split(b"\n") if line.strip()]
+    return "; ".join(one_line(line) for line in lines[-LAST_LINES:])
 
 
 def _shown(char: str) -> str:

@@ -18,6 +18,8 @@ PART = ".part"
 """A memory copy of this ending is not whole: it is being made or removed. A daemon that dies meanwhile would else take
 what is missing for what the session has deleted.
 """
+CHECK, HOOK = "check", "hook"
+"""Where in a session's folder its `[success] command` and its hooks have their own."""
 LOG_BYTES = 10 * 1024 * 1024
 LOG_TAIL_BYTES = 1024 * 1024
 """How much of it is kept for the end of what a session prints."""

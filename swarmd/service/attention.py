@@ -48,6 +48,7 @@ def _all(view: View) -> Iterator[dict[str, Any]]:
     yield from _pauses(view)
     yield from _handoffs(view)
     yield from _conflicts(view)
+    yield from _approvals(view)
     for row in queries.problems(view.connection):
         if row["severity"] == "error":
             yield item(f"file:{row['file']}:{row['line'] or 0}:{row['field'] or ''}", "bad_file", None, row["since"],
@@ -121,6 +122,14 @@ def _handoffs(view: View) -> Iterator[dict[str, Any]]:
         yield item(f"dead:{row['id']}", "dead_letter", None, row["created"],
                     f"handoff {row['id']} from {row['sender']} waits for {row['receiver']}: receiver missing",
                     f"bring the agent back, or swarmd handoff cancel {row['id']}")  # fmt: skip
+
+
+def _approvals(view: View) -> Iterator[dict[str, Any]]:
+    """What waits for a yes; once its time is over nothing can be done about it any more."""
+    for row in queries.open_approvals(view.connection, to_text(view.now), SHOWN):
+        yield item(f"approval:{row['id']}", "approval", row["agent"], row["created"],
+                   f"{row['by']} wants to change {row['target']}: {row['reason']}; it waits until {row['expires']}",
+                   f"swarmd approval show {row['id']}")  # fmt: skip
 
 
 def _conflicts(view: View) -> Iterator[dict[str, Any]]:

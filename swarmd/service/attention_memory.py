@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from swarmd.core.compaction import is_automatic
 from swarmd.core.instants import to_text
 from swarmd.core.memory import FIRST_FILE, FOLDER, FULL, full_at, is_archive
 from swarmd.service.attention_item import item
@@ -59,7 +60,8 @@ def _is_so(view: View, session: queries.Row, reason: str) -> bool:
 def past_its_room(view: View, last: Mapping[str, queries.Row]) -> Iterator[dict[str, Any]]:
     """Agents whose last sessions were all shown a MEMORY.md cut to its room, which nothing makes small by itself."""
     for agent, row in last.items():
-        if not _was_cut(row) or _is_kept_small(view, agent):
+        definition = view.tree.agents[agent]
+        if not _was_cut(row) or is_automatic(definition) or not definition.memory.persistent:
             continue
         rows = queries.last_started(view.connection, agent, SESSIONS_IN_VAIN)
         if len(rows) < SESSIONS_IN_VAIN or not all(map(_was_cut, rows)):
@@ -73,11 +75,6 @@ def past_its_room(view: View, last: Mapping[str, queries.Row]) -> Iterator[dict[
                    f"{FIRST_FILE} of {agent} has been past its room in the last {SESSIONS_IN_VAIN} sessions, which "
                    f"were shown a part of it: {_left_out(row)}",
                    f"swarmd memory edit {agent}, or raise memory.prompt_tokens")  # fmt: skip
-
-
-def _is_kept_small(view: View, agent: str) -> bool:
-    rules = view.tree.agents[agent].memory
-    return bool(rules.log or rules.summarizer_model or rules.summarizer_command) or not rules.persistent
 
 
 def _was_cut(row: queries.Row) -> bool:

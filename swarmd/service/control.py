@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from swarmd.errors import Failed
 from swarmd.places import Places
 from swarmd.store import sessions, slots
 from swarmd.store.connections import Connection
 from swarmd.store.store import Store
+
+if TYPE_CHECKING:
+    from swarmd.core.agent import Agent
+    from swarmd.core.approvals import Approval
+    from swarmd.store.commit import Committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,14 @@ class Control(Protocol):
         """Something has changed that may let a session start, or stop one from it."""
         ...
 
+    def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
+        """What the agent's `before_commit` says against what `by` approves, or None."""
+        ...
+
+    def tell_hook(self, agent: Agent, found: Approval, by: str, done: Committed) -> None:
+        """Tell the agent's `after_commit` of what `by` has approved."""
+        ...
+
 
 class NoDaemon:
     """A process that holds the lock for one act only."""
@@ -84,3 +97,21 @@ class NoDaemon:
 
     def wake(self) -> None:
         """Nothing sleeps."""
+
+    def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
+        """In this process."""
+        from swarmd.service import hooking
+
+        return hooking.without_daemon(
+            self._store, self._places, self._now, agent,
+            lambda ports, secrets: hooking.ask(ports, secrets, agent, found, by),
+        )  # fmt: skip
+
+    def tell_hook(self, agent: Agent, found: Approval, by: str, done: Committed) -> None:
+        """In this process."""
+        from swarmd.service import hooking
+
+        hooking.without_daemon(
+            self._store, self._places, self._now, agent,
+            lambda ports, secrets: hooking.tell(ports, secrets, agent, found, by, done),
+        )  # fmt: skip

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 def memory_export(view: View, args: Args) -> JSON:
     """All files of an agent's memory with their bytes, as they are now."""
     agent = view.memory_of(args)
-    return items([_whole(view.world.document(agent, d.path) or d) for d in view.world.documents(agent)])
+    found = (view.world.document(agent, file.path) for file in view.world.files(agent))
+    return items(
+        [_whole(document) for document in found if document is not None and document.data is not None]
+    )
 
 
 def _whole(document: Document) -> JSON:

@@ -93,8 +93,9 @@ def _revision(view: View, agent: str, path: str, rev: int) -> bytes:
 NOTES: Mapping[str, str] = {
     "write": "written", "merge": "merged with other edits", "adopt": "a person's edit", "restore": "restored",
     "revert": "a session undone", "compact": "compaction", "consolidate": "consolidation",
+    "import": "taken over from elsewhere",
 }  # fmt: skip
-"""How a revision was made, in words; what stands here not says it by its own name."""
+"""How a revision was made, in words; one that is not here says it by its own name."""
 
 
 def memory_history(view: View, args: Args) -> JSON:

@@ -13,6 +13,7 @@ from swarmd.errors import BadInput, Busy, NotFound, Refused
 from swarmd.service import attention, rows
 from swarmd.service.caller import Operator
 from swarmd.service.control import RunWish
+from swarmd.service.operating_approvals import approval_approve, approval_deny
 from swarmd.service.operating_import import memory_import
 from swarmd.service.operating_memory import memory_compact, memory_restore, memory_take
 from swarmd.service.operating_sessions import session_apply, session_cancel, session_discard, session_revert
@@ -242,8 +243,9 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
 
 ACTS: Mapping[str, Act] = {
     "pause": pause, "resume": resume, "run": run, "session_cancel": session_cancel, "session_apply": session_apply,
-    "session_discard": session_discard, "session_revert": session_revert, "session_quarantine": session_quarantine,
-    "session_unquarantine": session_unquarantine, "attention_ack": attention_ack, "reload": reload, "rename": rename,
-    "forget": forget, "memory_restore": memory_restore, "memory_take": memory_take, "memory_import": memory_import,
-    "memory_compact": memory_compact,
+    "session_discard": session_discard, "session_revert": session_revert, "attention_ack": attention_ack,
+    "reload": reload, "rename": rename, "forget": forget, "memory_restore": memory_restore,
+    "memory_take": memory_take, "memory_import": memory_import, "memory_compact": memory_compact,
+    "approval_approve": approval_approve, "approval_deny": approval_deny,
+    "session_quarantine": session_quarantine, "session_unquarantine": session_unquarantine,
 }  # fmt: skip

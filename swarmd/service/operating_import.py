@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.interaction_log import HEADING, appended_under, blocks, section
 from swarmd.core.judge import fold
-from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, FOLDER_FILES
+from swarmd.core.memory import FIRST_FILE
 from swarmd.core.merge import merge
 from swarmd.core.staging import Folded, MemoryWritten
+from swarmd.core.takeover import too_much
 from swarmd.core.world import Actor, World
 from swarmd.errors import KINDS, BadInput, Refused
 from swarmd.service.caller import Operator
@@ -83,8 +84,6 @@ def _files(given: Any) -> list[File]:
     """The call's files. Raises BadInput."""
     if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
         raise BadInput("files: a list of objects is expected")
-    if len(given) > FOLDER_FILES:
-        raise BadInput(f"files: a memory folder may have {FOLDER_FILES} files; these are {len(given)}")
     found: dict[str, File] = {}
     for each in given:
         path, data = each.get("path"), _data(each)
@@ -93,8 +92,8 @@ def _files(given: Any) -> list[File]:
         if path in found:
             raise BadInput(f"files: {path[:100]!r} is there twice")
         found[path] = File(path=path, data=data, log=bool(each.get("log")))
-    if sum(len(file.data) for file in found.values()) > FOLDER_BYTES:
-        raise BadInput(f"files: a memory folder may have {FOLDER_BYTES} bytes, and these have more")
+    if problem := too_much(len(found), sum(len(file.data) for file in found.values())):
+        raise BadInput(f"files: {problem}")
     return list(found.values())
 
 

@@ -13,7 +13,7 @@ from swarmd.service.reading import read
 from swarmd.service.reverting import Plan, compensation
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View
-from swarmd.store import audit, consolidated, meta, queries, sessions
+from swarmd.store import approving, audit, consolidated, meta, queries, sessions
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
@@ -110,6 +110,9 @@ def _revert(
         connection, actor, plan.changes, now, act="session_revert", target=target, always_told=True
     )
     done.must_stand()
+    withdrawn = approving.withdraw(connection, [row["id"] for row in found], by=caller.by,
+                                   reason="the session was reverted", now=now)  # fmt: skip
+    plan.undone += [{"act": "approval", "target": f"approval {one.id}: {one.target}"} for one in withdrawn]
     for row in found:
         consolidated.undone(connection, row["id"])
     return plan, done.memory_of

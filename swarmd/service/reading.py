@@ -18,6 +18,7 @@ Read = Callable[[View, Args], JSON]
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "overview": ("status", "doctor", "verify"),
     "attention": ("attention",),
+    "approval_reads": ("approval_list", "approval_show"),
     "agent_reads": ("agent_list", "agent_tree", "agent_show", "why", "next"),
     "agent_past": ("agent_history",),
     "session_reads": ("session_list", "session_show", "session_log", "log"),
@@ -35,14 +36,18 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 READS: Mapping[str, str] = {name: module for module, names in _MODULES.items() for name in names}
 """Every read, and the module of this package that has it: a command loads only what it asks for."""
 
-OPERATORS_ONLY = frozenset({"status", "doctor", "verify", "attention", "session_trace", "memory_export"})
+OPERATORS_ONLY = frozenset(
+    {
+        "status", "doctor", "verify", "attention", "session_trace", "memory_export", "approval_list", "approval_show",
+    }
+)  # fmt: skip
 
 
 OPERATORS_ACTS = frozenset(
     {
         "pause", "resume", "run", "session_cancel", "session_apply", "session_discard", "session_revert",
-        "session_quarantine", "session_unquarantine", "attention_ack", "reload", "rename", "forget",
-        "memory_restore", "memory_take", "memory_import", "memory_compact",
+        "attention_ack", "reload", "rename", "forget", "memory_restore", "memory_take", "memory_import",
+        "memory_compact", "approval_approve", "approval_deny", "session_quarantine", "session_unquarantine",
     }
 )  # fmt: skip
 """The names of service.operating.ACTS, which is not imported here: a session that asks for one is refused."""

@@ -11,16 +11,18 @@ from typing import Any
 
 from swarmd.core import acts, asking
 from swarmd.core.agent import Agent
+from swarmd.core.approvals import HELD, held_because
 from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of
 from swarmd.core.documents import written_doc
-from swarmd.core.judge import judge
+from swarmd.core.judge import held, judge
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.staging import Effect, KeyWritten, Staged, Verdict
 from swarmd.core.wire import MemoryTree, Message, Reply
 from swarmd.core.world import Actor, World
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
-from swarmd.session import drafts
+from swarmd.session import checkpoints
 from swarmd.session.drafts import TakenUp
+from swarmd.session.hooks import Facts, Hooks
 from swarmd.session.interaction import SessionLog
 from swarmd.session.journal import Bases, Journal, base_after, differences
 from swarmd.session.known_secrets import Masking
@@ -28,7 +30,6 @@ from swarmd.session.lookups import looked_up, sorry
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, Tally, line, note, overtaken_draft, refusal
 from swarmd.session.transcript import Transcript
-from swarmd.store import commit as committing
 from swarmd.store import sessions
 from swarmd.store.connections import Connection, StoreError, reading
 from swarmd.store.past import Past, world_at
@@ -39,9 +40,6 @@ REFUSALS_KEPT = 500
 ACTS_PER_SESSION = 5000
 """More is no work but a loop; each act costs a judgement and a line of the journal."""
 
-Saved = tuple[list[Change], list[tuple[int, Change]], committing.Committed]
-"""Of a checkpoint: its changes, those of drafts that others had closed, and what was committed."""
-
 
 class SessionDesk:
     """core.wire.Desk for one session at one epoch. It is not thread-safe: it lives on the daemon's loop, where calls
@@ -51,7 +49,7 @@ class SessionDesk:
     def __init__(
         self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
         bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, transcript: Transcript, saves: bool,
-        masking: Masking, past: Past | None = None, log: SessionLog | None = None,
+        masking: Masking, hooks: Hooks, past: Past | None = None, log: SessionLog | None = None,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._agent = agent
@@ -65,9 +63,11 @@ class SessionDesk:
         self._written: set[tuple[str, str]] = set()
         self._journal = journal
         self._saves = saves
+        self._hooks = hooks
         self._past = past
         """Of a session that is to see and be judged by what was then."""
         self._effects: list[Effect] = []
+        self._held: list[Effect] = []
         self._answers: OrderedDict[str, Reply] = OrderedDict()
         self._turn = asyncio.Lock()
         self._under_way: asyncio.Future[Reply] | None = None
@@ -222,9 +222,13 @@ class SessionDesk:
             world.apply(verdict.effects)
         # Only now is anything staged: an act that means several changes is refused as one.
         for change, verdict, _ in judged:
-            if verdict.decision == "done":
+            # A wish for what is there already may take back an earlier one that still waits.
+            waits = verdict.decision == "nothing" and held_because(self._actor, change, world.tree)
+            if verdict.decision == "done" or waits:
                 self._keep(change, verdict)
-        documents = [{**document, **self._word(change, verdict)} for change, verdict, document in judged]
+        documents = [
+            {**document, **self._word(change, verdict, world)} for change, verdict, document in judged
+        ]
         return {"items": documents, "next": None} if args.get("to") == "children" else documents[0]
 
     def _must_be_right(self, change: Change, verdict: Verdict) -> None:
@@ -232,12 +236,13 @@ class SessionDesk:
             self.tally.refusals.append(note(change, verdict, self.masking.text))
             raise KINDS[verdict.kind](verdict.reason)
 
-    def _word(self, change: Change, verdict: Verdict) -> dict[str, Any]:
+    def _word(self, change: Change, verdict: Verdict, world: World) -> dict[str, Any]:
         """What is said beside an act's document. What others have overtaken is no refusal: it is left out and named,
         and the session goes on; the document is what stands there now.
         """
         if verdict.decision != "superseded":
-            return {"staged": True}
+            why = held_because(self._actor, change, world.tree) if verdict.decision == "done" else None
+            return {"staged": True} if why is None else {"staged": True, "held": HELD}
         self.tally.superseded.append(note(change, verdict, self.masking.text))
         return {"staged": False, "superseded": f"{verdict.reason}; read it again before you set it"}
 
@@ -302,6 +307,8 @@ class SessionDesk:
             elif verdict.decision != "nothing":
                 notes = self.tally.refusals if verdict.decision == "refused" else self.tally.superseded
                 notes.append(note(change, verdict, self.masking.text))
+            if why := held_because(self._actor, change, world.tree):
+                verdict = held(verdict, why)
             lines.append({**line(change), "verdict": verdict.decision, "reason": verdict.reason})
         self.tally.drafts[id] = TakenUp(how="applied", changes=tuple(staged))
         return lines
@@ -350,41 +357,33 @@ class SessionDesk:
         await self._ports.settle(self._agent.name)
         # Only now: acts wait for their turn, but what is said does not.
         changes = self._with_log([*self.tally.changes, *self._memory_changes(memory)])
+        changes = self._hooks.asked_about(changes)
         log = self.log.at_checkpoint(changes, memory) if self.log is not None else None
+        facts = Facts(checkpoint=number, refusals=self.tally.refused)
+        if problem := await self._hooks.before(self._actor, changes, facts):
+            raise Refused(f"nothing was saved: {problem}")
         # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
         texts = {hash: memory.blobs[hash] for hash in memory.files.values()} | (log.texts if log else {})
-        changes, closed, committed = await self._commit(changes, number, texts)
-        overtaken = [overtaken_draft(change, draft) for draft, change in closed]
-        self._saved(number, changes, committed.folded.verdicts, overtaken)
+        saved = await checkpoints.save(self._ports, checkpoints.Checkpoint(
+            session=self._session, epoch=self._epoch, actor=self._actor, target=self._agent.name, number=number,
+            changes=changes, texts=texts, taken=dict(self.tally.drafts),
+        ))  # fmt: skip
+        verdicts = saved.committed.folded.verdicts
+        overtaken = [overtaken_draft(change, draft) for draft, change in saved.closed]
+        self._saved(number, saved.changes, verdicts, overtaken)
         self._base = memory
         if log is not None:
-            log.settle(changes, committed.folded.verdicts, self._bases)
-        for agent in committed.memory_of:
+            log.settle(saved.changes, verdicts, self._bases)
+        for agent in saved.committed.memory_of:
             await self._ports.settle(agent)
-        lines = zip(changes, committed.folded.verdicts, strict=True)
+        await self._hooks.after(saved.committed, facts)
+        lines = zip(saved.changes, verdicts, strict=True)
         return {
             "checkpoint": number,
             "changes": [{**line(change), "verdict": verdict.decision} for change, verdict in lines],
             "superseded": [note.reason for note in self.tally.superseded],
         }
-
-    async def _commit(self, changes: Sequence[Change], number: int, texts: Mapping[str, bytes]) -> Saved:
-        taken = dict(self.tally.drafts)
-
-        def work(connection: Connection) -> Saved:
-            sessions.still_running(connection, self._session, self._epoch)
-            kept, closed = drafts.without_closed(connection, taken, changes)
-            done = committing.commit(connection, self._actor, kept, self._ports.clock.now(), act="checkpoint",
-                                     target=self._agent.name, part=number)  # fmt: skip
-            if done.refusals:
-                raise Refused("nothing was saved: " + "; ".join(done.refusals))
-            drafts.close(connection, taken)
-            committing.keep_texts(connection, texts)
-            sessions.checkpointed(connection, self._session, number)
-            return kept, closed, done
-
-        return await self._ports.writer.run(work)
 
     def _saved(
         self, number: int, changes: Sequence[Change], verdicts: Sequence[Verdict], overtaken: Sequence[Note]
@@ -395,8 +394,10 @@ class SessionDesk:
         tally.changes.clear()
         tally.drafts.clear()
         tally.superseded += overtaken
-        self._effects.clear()
-        self._written.clear()
+        # What is held is not in the store: the session goes on reading it as its own.
+        self._held += [effect for verdict in verdicts for effect in verdict.withheld]
+        self._effects = list(self._held)
+        self._written = {(e.key.agent, e.key.key) for e in self._held if isinstance(e, KeyWritten)}
         for change, verdict in zip(changes, verdicts, strict=True):
             if verdict.decision == "superseded":
                 tally.superseded.append(note(change, verdict, self.masking.text))

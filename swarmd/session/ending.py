@@ -21,7 +21,7 @@ from swarmd.session.desk import SessionDesk
 from swarmd.session.known_secrets import Masking
 from swarmd.session.ports import Ports
 from swarmd.session.tally import Note, overtaken_draft
-from swarmd.store import audit, consolidated, sessions, usage
+from swarmd.store import approvals, audit, consolidated, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
 from swarmd.store.store import cure, raise_attention
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from swarmd.session.flow import Order
 
 REASON_CHARS = 2000
+TELLING = frozenset({"committed", "no_change"})
+"""What a session that ended so was told counts as told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,8 @@ def _ended(
         limits=limits,
         draft=draft,
     )
+    if desk is not None and desk.tally.told and outcome in TELLING and order.mode == "commit":
+        approvals.told(connection, desk.tally.told, order.id)
     pair = desk.tally.pair if desk is not None else None
     if pair is not None and agent is not None and order.mode == "commit" and not order.is_consolidation:
         usage.learn(connection, order.agent, measured_as(agent), order.id, pair)
@@ -167,6 +171,7 @@ def _committed(
         # One reason may stand against many acts.
         return "refused", "; ".join(dict.fromkeys(committed.refusals)), frozenset(), []
     drafts.close(connection, tally.drafts)
+    tally.saved = committed
     notes = [overtaken_draft(change, draft) for draft, change in closed]
     overtaken = [
         *(v.reason for v in verdicts if v.decision == "superseded"),

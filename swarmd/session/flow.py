@@ -35,6 +35,7 @@ from swarmd.session import interaction
 from swarmd.session.desk import SessionDesk
 from swarmd.session.ending import Ending, end
 from swarmd.session.given_again import past_for
+from swarmd.session.hooks import Facts, Hooks
 from swarmd.session.instructions import standing
 from swarmd.session.journal import Journal
 from swarmd.session.known_secrets import Masking
@@ -105,6 +106,7 @@ class Started:
     epoch: int
     memory: MemoryTree
     desk: SessionDesk
+    hooks: Hooks
     request: Request
 
 
@@ -143,7 +145,11 @@ async def run(ports: Ports, order: Order, why_cancelled: Callable[[], str] = lam
         return await end(ports, order, ending, started.desk, started.actor, started.agent, started.epoch)
 
     ending = await _ran(ports, started, why_cancelled)
-    return await surely(prepared, ending, agent=order.agent, session=order.id)
+    outcome = await surely(prepared, ending, agent=order.agent, session=order.id)
+    tally = started.desk.tally
+    if outcome in ("committed", "no_change") and tally.saved is not None:
+        await started.hooks.after(tally.saved, Facts(refusals=tally.refused))
+    return outcome
 
 
 async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str]) -> Ending:
@@ -160,6 +166,7 @@ async def _ran(ports: Ports, started: Started, why_cancelled: Callable[[], str])
             outcome="failed", reason=reason, changes=await _left(ports, started, result), result=result
         )
     except asyncio.CancelledError as stop:
+        started.hooks.stop()
         result = stop.result if isinstance(stop, RunCancelled) else result
         reason = why_cancelled()
         return Ending(
@@ -217,6 +224,11 @@ async def _start(ports: Ports, order: Order) -> Started:
     )
     memory = MemoryTree.of({d.path: d.data for d in seen.memory if d.data is not None})
     masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
+    request = request_of(
+        agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
+        memory=memory, archived=seen.archived, token=token, secrets=secrets,
+    )  # fmt: skip
+    hooks = Hooks(agent=agent, request=request, ports=ports)
     journal = Journal(folder)
     log = interaction.of_session(agent, actor, order.trigger, journal, ports.clock.now, masking)
     desk = SessionDesk(
@@ -224,16 +236,13 @@ async def _start(ports: Ports, order: Order) -> Started:
         bases={d.path: (d.rev, None) for d in seen.memory},
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
         journal=journal, transcript=Transcript(folder, ports.clock.now, masking),
-        saves=order.mode == "commit", masking=masking, past=past, log=log,
+        saves=order.mode == "commit", masking=masking, hooks=hooks, past=past, log=log,
     )  # fmt: skip
     if log is not None:
         log.woken(seen)
     desk.tally.counted = prompt.counted
-    request = request_of(
-        agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
-        memory=memory, archived=seen.archived, token=token, secrets=secrets,
-    )  # fmt: skip
-    return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk,
+    desk.tally.told = tuple(one.id for one in seen.approvals if one.state != "open")
+    return Started(order=order, agent=agent, actor=actor, epoch=epoch, memory=memory, desk=desk, hooks=hooks,
                    request=request)  # fmt: skip
 
 
@@ -339,6 +348,13 @@ async def _judged(ports: Ports, started: Started, result: Result) -> Ending:
             problem = emptied(started.memory.as_files(), changes)
         if problem is not None:
             outcome, reason = "failed", problem
+    if outcome == "success" and started.order.mode == "commit":
+        # The last word before the commit: the change set is whole, and nothing comes to it any more.
+        changes = tuple(started.hooks.asked_about(changes))
+        facts = Facts(refusals=started.desk.tally.refused)
+        problem = await started.hooks.before(started.actor, changes, facts)
+        if problem is not None:
+            outcome, reason = "refused", problem
     return Ending(outcome=outcome, reason=reason, changes=changes, result=result)
 
 

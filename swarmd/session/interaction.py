@@ -320,13 +320,17 @@ def lacks_room(changes: Sequence[Change], memory: MemoryTree) -> str:
 
 
 def left_out(changes: Sequence[Change], verdicts: Sequence[Verdict]) -> str | None:
-    """Why the log among these changes was not written; nothing where it was; None where there is none."""
+    """Why the log among these changes was not written; nothing where it was; None where there is none, or where it
+    waits for an operator's yes with all else of its file.
+    """
     for change, verdict in zip(changes, verdicts, strict=True):
-        if is_log(change):
+        if is_log(change) and verdict.decision != "held":
             return "" if verdict.decision == "done" else verdict.reason
     return None
 
 
 def did_more(changes: Sequence[Change], verdicts: Sequence[Verdict]) -> bool:
-    """Whether anything but a log was written."""
-    return any(v.effects and not is_log(c) for c, v in zip(changes, verdicts, strict=True))
+    """Whether anything but a log was written, or waits for a yes."""
+    return any(
+        (v.effects or v.decision == "held") and not is_log(c) for c, v in zip(changes, verdicts, strict=True)
+    )

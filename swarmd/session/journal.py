@@ -144,7 +144,7 @@ def differences(agent: str, base: MemoryTree, memory: MemoryTree, bases: Bases) 
 
 def base_after(change: WriteMemory, verdict: Verdict) -> tuple[int, str | None]:
     """What the working copy goes on from after a checkpoint: the new revision, or its own text where the commit has
-    merged it.
+    merged it, or holds it.
     """
     text = None if change.data is None else digest(change.data)
     for effect in verdict.effects:

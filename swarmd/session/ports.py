@@ -17,6 +17,15 @@ from swarmd.store.memory import MemoryFolders
 Read = Callable[..., Any]
 """A read of the service, on the world as the session sees it: (actor, world, name, arguments) -> document; from another
 thread with its connection behind them."""
+RunHook = Callable[[Request, str, tuple[str, ...], bytes, float, str], Awaitable[str | None]]
+"""Runs a hook: its name, command, standard input, seconds, and where in the session's folder. None where it exits 0."""
+
+
+async def no_hooks(
+    request: Request, name: str, command: tuple[str, ...], stdin: bytes, seconds: float, place: str
+) -> str | None:
+    """Where none can be run, none has said yes."""
+    return f"hooks.{name} {command[0]!r}: no program can be run here"
 
 
 class Clock(Protocol):
@@ -52,6 +61,7 @@ class Ports:
     sessions_dir: Path
     secrets: Callable[[Mapping[str, Any], str], tuple[str, ...]] = lambda _options, _folder: ()
     """Values to be masked, for these runner options of a file in this folder."""
+    hook: RunHook = no_hooks
     own_reader: Callable[[], Connection] | None = None
     """The reading connection of the thread that asks; None: `reader` serves all."""
 

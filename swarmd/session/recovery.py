@@ -16,7 +16,7 @@ from swarmd.core.wire import MemoryTree
 from swarmd.runners.host import Host
 from swarmd.runners.leftovers import kill_leftovers
 from swarmd.runners.memory_copy import read_memory
-from swarmd.runners.workspace import clear, places
+from swarmd.runners.workspace import CHECK, HOOK, Workspace, clear, places
 from swarmd.session import journal
 from swarmd.session.known_secrets import Masking, passed_by
 from swarmd.store import audit, queries, sessions, trees
@@ -50,18 +50,22 @@ def _end_queued(store: Store, id: int, now: datetime) -> None:
 
 
 def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
-    where, check = places(host, str(row["id"])), places(host, f"{row['id']}/check")
-    kill_leftovers(where.socket, check.temp)
+    where = places(host, str(row["id"]))
+    others = [places(host, f"{row['id']}/{name}") for name in (CHECK, HOOK)]
+    kill_leftovers(where.socket, *(one.temp for one in others))
     saves = row["mode"] == "commit" and row["trigger"] != COMPACT
     staged, made = _left(store, host, row, now) if saves else ([], [])
     # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
     # has made of its memory is kept before that, should this process die meanwhile too.
     if journal.keep_left(Path(where.folder), made):
-        clear(check)
-        clear(where)
+        _clear(*others, where)
     _write(store, row, [*staged, *made], now)
-    clear(check)
-    clear(where)
+    _clear(*others, where)
+
+
+def _clear(*made: Workspace) -> None:
+    for one in made:
+        clear(one)
 
 
 def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:

@@ -29,7 +29,7 @@ def request_of(
     return Request(
         agent=agent.name, session=session, epoch=epoch, attempt=attempt, trigger=trigger, system=prompt.system,
         user=prompt.user, user_ends=prompt.ends, memory=memory, read_only=(*agent.memory.read_only, "archive/**"),
-        keeps_memory=agent.memory.persistent, archived=archived,
+        held=agent.memory.approval, keeps_memory=agent.memory.persistent, archived=archived,
         options=agent.runner_options, folder=agent.folder, timezone=agent.when.timezone,
         sandbox={"level": box.level, "write": list(box.write), "home": box.home, "network": box.network},
         timeout_seconds=agent.limits.timeout_seconds, token_limit=agent.limits.tokens_per_session, token=token,

@@ -10,6 +10,7 @@ from swarmd.core.calibration import Pair
 from swarmd.core.changes import Change, act_of, target_of
 from swarmd.core.staging import Verdict
 from swarmd.session.drafts import TakenUp
+from swarmd.store.commit import Committed
 
 SHOWN, REASON_SHOWN = 200, 1000
 
@@ -34,12 +35,21 @@ class Tally:
     checkpoints: int = 0
     keys_changed: set[str] = field(default_factory=set)
     drafts: dict[int, TakenUp] = field(default_factory=dict)
+    told: tuple[int, ...] = ()
+    """The approvals of which the prompt has told what became of them."""
+    saved: Committed | None = None
+    """What the session's end has committed."""
     counted: int = 0
     """Our own count of the prompt's tokens."""
     tools: int | None = None
     """Our count of the tools that the runner says it sends beside it."""
     first_request: int | None = None
     """How many tokens the model's provider counted in the session's first request: prompt, tools and all."""
+
+    @property
+    def refused(self) -> list[dict[str, str]]:
+        """The acts that were refused when they were asked for, as a hook is told of them."""
+        return [{"act": n.act, "target": n.target, "reason": n.reason} for n in self.refusals]
 
     @property
     def pair(self) -> Pair | None:

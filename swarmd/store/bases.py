@@ -17,13 +17,23 @@ from swarmd.core.handoffs import Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
 from swarmd.core.memory import is_archive
 from swarmd.core.sessions import UPKEEP
-from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Transcripts, Trigger
+from swarmd.core.snapshot import (
+    Aftermath,
+    ApprovalSeen,
+    Below,
+    ConflictSeen,
+    ReportSeen,
+    Snapshot,
+    Transcripts,
+    Trigger,
+)
 from swarmd.core.world import Document, Key
 from swarmd.errors import Refused
 from swarmd.store import trees
+from swarmd.store.approvals import approval_of
 from swarmd.store.queries import Row
 from swarmd.store.rows import document_of
-from swarmd.store.snapshots import aftermath_of, fence, without_texts
+from swarmd.store.snapshots import aftermath_of, approval_seen, fence, without_texts
 from swarmd.store.world import SqlWorld
 
 
@@ -52,6 +62,7 @@ def shown(snapshot: Snapshot) -> str:
             "last": None if after is None else
             [after.session, after.draft_session, len(after.refusals), len(after.superseded)],
             "conflicts": [conflict.id for conflict in snapshot.conflicts],
+            "approvals": [[one.id, one.state] for one in snapshot.approvals],
             **({"kept_out": True} if after is not None and after.quarantined else {}),
             **({"consolidates": _transcripts_of(snapshot.transcripts)} if snapshot.transcripts is not None else {}),
             "archived": snapshot.archived,
@@ -116,7 +127,7 @@ class _Rebuilding:
             open_handoffs=tuple(self._handoffs(base["open"])), more_open_handoffs=base["more"],
             sent=tuple(self._handoffs(base["sent"])),
             aftermath=None if last is None else self._aftermath(last),
-            conflicts=tuple(self._conflicts()),
+            conflicts=tuple(self._conflicts()), approvals=tuple(self._approvals()),
             archived=base.get("archived", sum(map(is_archive, base["memory"]))),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
@@ -226,6 +237,14 @@ class _Rebuilding:
             )
             if row is not None:
                 found.append(ConflictSeen(**dict(row)))
+        return found
+
+    def _approvals(self) -> list[ApprovalSeen]:
+        found = []
+        for id, state in self._base.get("approvals", ()):
+            row = self._one(f"approval {id}", "SELECT * FROM approvals WHERE id = ?", id)
+            if row is not None:
+                found.append(approval_seen(approval_of(row), state))
         return found
 
 

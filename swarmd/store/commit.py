@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,7 @@ from swarmd.core.staging import (
 )
 from swarmd.core.world import Actor
 from swarmd.errors import KINDS
-from swarmd.store import audit, losses
+from swarmd.store import approvals, audit, losses
 from swarmd.store.handoff_rows import write_handoff
 from swarmd.store.memory import write_revision
 from swarmd.store.world import SqlWorld
@@ -41,6 +41,8 @@ class Committed:
 
     folded: Folded
     memory_of: frozenset[str]
+    changes: tuple[Change, ...] = ()
+    """What was judged, in the verdicts' order."""
 
     @property
     def refusals(self) -> list[str]:
@@ -56,8 +58,8 @@ class Committed:
 
     @property
     def changed(self) -> bool:
-        """Whether anything was written."""
-        return not self.refusals and bool(self.folded.effects)
+        """Whether anything was written, or waits for an operator's yes."""
+        return not self.refusals and any(v.effects or v.decision == "held" for v in self.folded.verdicts)
 
 
 def commit(
@@ -73,40 +75,62 @@ def commit(
     always_told: bool = False,
     how: str | None = None,
     told: Mapping[str, Any] | None = None,
+    approver: str | None = None,
 ) -> Committed:
     """Judge `changes` one after another on the rows as they are, and write all of them or, where authority is
-    lacking for any, none. The caller's savepoint makes it all or nothing; the audit row is part of it.
+    lacking for any, none; what needs an operator's approval is kept for it. The caller's savepoint makes it all or
+    nothing; the audit row is part of it.
 
     `asked` as in core.judge; `part` numbers a session's checkpoints. `always_told`: the audit has a row also where
     nothing came of it. `how`: what history is to say of revisions of memory (None: what `act` says); `told`: what the
-    audit is to say beside that.
+    audit is to say beside that. `approver`: the operator who has said yes to all of it, and stands in the audit for it.
     """
     world = SqlWorld(connection, now)
-    folded = fold(actor, changes, world, asked=asked)
+    if approver is None:
+        changes = approvals.rebased(connection, actor, changes, world)
+    folded = fold(actor, changes, world, asked=asked, approved=approver is not None)
     if folded.refusals:
-        return Committed(folded=folded, memory_of=frozenset())
+        return Committed(folded=folded, memory_of=frozenset(), changes=tuple(changes))
+    held: dict[int, str] = {}
+    if approver is None:
+        folded, held = approvals.keep(connection, actor, changes, folded, world)
+    else:
+        folded = _approved(folded, approver)
     how = CONSOLIDATE if actor.only_memory else how or HOW.get(act, "write")
     reports = write_effects(connection, folded.effects, actor, now, how)
     if actor.session is not None:
         record(connection, actor.session, part, changes, folded.verdicts, reports=reports)
-    operators = actor.by.startswith("operator:")
-    if folded.effects or always_told or not (operators or actor.session is None):
+    by = approver or actor.by
+    operators = by.startswith("operator:")
+    if folded.effects or held or always_told or approver or not (operators or actor.session is None):
         detail: dict[str, Any] = {
             "changes": [
                 [act_of(change), target_of(change), verdict.decision]
                 for change, verdict in zip(changes, folded.verdicts, strict=True)
-            ]
+            ],
         }
         if written := wrote(folded.effects):
             detail["wrote"] = written
+        if held:
+            detail["held"] = list(map(list, held.items()))
         detail |= told or {}
         audit.write(
-            connection, at=now, by=actor.by, act=act, target=target, detail=detail,
+            connection, at=now, by=by, act=act, target=target, detail=detail,
             # What an operator does with a session's draft is the operator's act, and stands in the log as such.
             session=None if operators else actor.session,
         )  # fmt: skip
     owners = {e.document.agent for e in folded.effects if isinstance(e, MemoryWritten)}
-    return Committed(folded=folded, memory_of=frozenset(owners))
+    return Committed(folded=folded, memory_of=frozenset(owners), changes=tuple(changes))
+
+
+def _approved(folded: Folded, by: str) -> Folded:
+    """The verdicts, with the operator named where something is written."""
+    return Folded(
+        verdicts=tuple(
+            replace(v, reason="; ".join(filter(None, (f"approved by {by}", v.reason)))) if v.effects else v
+            for v in folded.verdicts
+        )
+    )
 
 
 def write_effects(

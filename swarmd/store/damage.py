@@ -122,7 +122,7 @@ def _old_texts(broken: Sequence[BrokenText]) -> dict[str, Item]:
         files.setdefault(f"{TEXTS}:{name}", []).append(text)
     return {
         id: Item(
-            text=texts[-1].told() + (f", and {len(texts) - 1} before it" if len(texts) > 1 else ""),
+            text=texts[0].told() + (f", and {len(texts) - 1} before it" if len(texts) > 1 else ""),
             next_step=f"sessions go on without it; a backup may have it: swarmd attention ack {shlex.quote(id)}",
             agent=texts[-1].agent,
         )

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from swarmd.store import texts
+from swarmd.store import approvals, texts
 from swarmd.store.holding import resumed_key
 from swarmd.store.trees import tree_changed
 
@@ -50,6 +50,7 @@ def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
     connection.execute("DELETE FROM meta WHERE key = ?", (resumed_key(new),))
     connection.execute("UPDATE meta SET key = ? WHERE key = ?", (resumed_key(new), resumed_key(old)))
     _rename_in_drafts(connection, old, new)
+    approvals.rename(connection, old, new)
     connection.execute("DELETE FROM agents WHERE name = ?", (old,))
     tree_changed(connection)
 
@@ -91,6 +92,7 @@ def forget(connection: sqlite3.Connection, agent: str) -> list[str]:
         "pauses",
         "raised",
         "counted",
+        "approvals",
         "consolidated",
         "adaptive",
         "losses",

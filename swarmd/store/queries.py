@@ -317,6 +317,12 @@ def raised(connection: sqlite3.Connection) -> list[Row]:
     return _select(connection, "SELECT * FROM raised", [], [], "since, id", 1000)
 
 
+def open_approvals(connection: sqlite3.Connection, at: str, n: int) -> list[Row]:
+    """What waits for an operator's yes at this moment, without what it holds."""
+    sql = "SELECT id, agent, by, target, reason, created, expires FROM approvals"
+    return _select(connection, sql, ["state = 'open'", "expires > ?"], [at], "id", n)
+
+
 def acks(connection: sqlite3.Connection) -> dict[str, str]:
     """Attention items that somebody has seen: id to the `since` that was seen."""
     return {row["id"]: row["since"] for row in connection.execute("SELECT id, since FROM acks")}

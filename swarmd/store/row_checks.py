@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from swarmd.core.agent import from_json
 from swarmd.core.handoffs import RESULT, Move
+from swarmd.store.approvals import approval_of
 from swarmd.store.opening import statements, unknown_migrations
 from swarmd.store.schema import MIGRATIONS, VERSION
 
@@ -62,7 +63,12 @@ def faults(connection: sqlite3.Connection, pause: Callable[[], None] = lambda: N
     for sql, sentence in named:
         found += [sentence.format(row[0]) for row in connection.execute(sql, (LIMIT,))]
         pause()
-    return [*found, *_definitions(connection, pause), *_handoffs(connection, pause)]
+    return [
+        *found,
+        *_definitions(connection, pause),
+        *_handoffs(connection, pause),
+        *_approvals(connection, pause),
+    ]
 
 
 def _schema(connection: sqlite3.Connection) -> Iterator[str]:
@@ -114,4 +120,16 @@ def _handoffs(connection: sqlite3.Connection, pause: Callable[[], None]) -> Iter
         wanted = RESULT[Move(row["last"])].value if row["last"] is not None else "open"
         if row["status"] != wanted:
             yield f"handoff {row['id']} is {row['status']}; its thread says {wanted}"
+        pause()
+
+
+def _approvals(connection: sqlite3.Connection, pause: Callable[[], None]) -> Iterator[str]:
+    """What still waits for an operator's yes is what was held."""
+    for row in connection.execute("SELECT * FROM approvals WHERE state = 'open' ORDER BY id"):
+        try:
+            right = approval_of(row).bound == row["hash"]
+        except (ValueError, TypeError):  # a time that is none
+            right = False
+        if not right:
+            yield f"approval {row['id']} is not what was held"
         pause()

@@ -153,15 +153,17 @@ CREATE INDEX sessions_quarantined ON sessions (agent, id) WHERE quarantined IS N
 ALTER TABLE blobs ADD COLUMN base TEXT;
 CREATE INDEX blobs_base ON blobs (base) WHERE base IS NOT NULL;
 
--- What waits for an operator's yes, bound to its digest; `state` ends once.
+-- What waits for an operator's yes, one row a target, bound to its digest; `state` ends once. `told`: the session whose
+-- prompt has told the agent what became of it.
 CREATE TABLE approvals (
-  id INTEGER PRIMARY KEY, agent TEXT NOT NULL, session INTEGER, by TEXT NOT NULL, changes TEXT NOT NULL,
-  hash TEXT NOT NULL, reason TEXT NOT NULL, created TEXT NOT NULL, expires TEXT NOT NULL,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, session INTEGER, by TEXT NOT NULL, target TEXT NOT NULL,
+  changes TEXT NOT NULL, hash TEXT NOT NULL, reason TEXT NOT NULL, created TEXT NOT NULL, expires TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('open', 'approved', 'denied', 'expired', 'superseded')),
-  decided TEXT, decided_by TEXT, decided_reason TEXT NOT NULL DEFAULT ''
+  decided TEXT, decided_by TEXT, decided_reason TEXT NOT NULL DEFAULT '', told INTEGER
 );
 CREATE INDEX approvals_open ON approvals (expires, agent) WHERE state = 'open';
-CREATE INDEX approvals_agent ON approvals (agent, id);
+CREATE INDEX approvals_target ON approvals (agent, target, id);
+CREATE INDEX approvals_untold ON approvals (agent, id) WHERE told IS NULL;
 
 -- Rewrites that lost most of a file: the revision that did it, the one before, how many lines that had and are kept.
 CREATE TABLE losses (

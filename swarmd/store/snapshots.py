@@ -9,14 +9,23 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from swarmd.core.agent import Agent
+from swarmd.core.approvals import Approval
 from swarmd.core.calibration import measured_as
 from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
 from swarmd.core.skills import Skill
-from swarmd.core.snapshot import Aftermath, Below, ConflictSeen, ReportSeen, Snapshot, Trigger
+from swarmd.core.snapshot import (
+    Aftermath,
+    ApprovalSeen,
+    Below,
+    ConflictSeen,
+    ReportSeen,
+    Snapshot,
+    Trigger,
+)
 from swarmd.core.world import Document
-from swarmd.store import meta, sessions, usage
+from swarmd.store import approvals, meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
 from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED, UNTAINTED
@@ -26,6 +35,7 @@ QUARANTINED = "the session is in quarantine: what it said is not shown"
 WORK_READ = 500
 SENT_SHOWN = 200
 REPORTS_SHOWN = 20
+APPROVALS_SHOWN = 100
 KEPT_DAYS = 30
 
 
@@ -57,6 +67,7 @@ def snapshot(
             sent=tuple(_sent(connection, agent.name, last, now)),
             aftermath=None if last is None else _aftermath(connection, last, agent.name),
             conflicts=tuple(_conflicts(connection, agent.name)), archived=kept[1],
+            approvals=tuple(_approvals(connection, agent.name, now)),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(connection, agent.name), token_ratio=corrected.ratio, token_overhead=corrected.overhead,
@@ -204,6 +215,21 @@ def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: 
         draft_session=open_draft,
         refusals=told("refused"), superseded=told("superseded"),
     )  # fmt: skip
+
+
+def _approvals(connection: sqlite3.Connection, agent: str, now: datetime) -> list[ApprovalSeen]:
+    found = approvals.untold(connection, agent, APPROVALS_SHOWN)
+    return [approval_seen(one, one.state_at(now)) for one in found]
+
+
+def approval_seen(approval: Approval, state: str) -> ApprovalSeen:
+    """An approval as a prompt tells of it while it stands so; what came later is not in it."""
+    shown = ApprovalSeen(id=approval.id, target=approval.target, session=approval.session, created=approval.created,
+                         expires=approval.expires, state=state)  # fmt: skip
+    if state in ("open", "expired"):
+        return shown
+    return replace(shown, decided=approval.decided, decided_by=approval.decided_by or "",
+                   decided_reason=approval.decided_reason)  # fmt: skip
 
 
 def _conflicts(connection: sqlite3.Connection, agent: str) -> list[ConflictSeen]:

@@ -14,13 +14,17 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
+from swarmd.core import compaction
 from swarmd.core.memory import FIRST_FILE, appended
+from swarmd.core.sessions import COMPACT
 from swarmd.core.wire import Desk, MemoryTree, Request, Result
 from swarmd.daemon.daemon import Daemon
 from swarmd.session import flow
-from swarmd.store import sessions
+from swarmd.store import documents, sessions, slots
+from swarmd.store.trees import tree_of
 from tests.bench.scale import Scale
 from tests.bench.swarm import daemon_in, queued, write_agents
 from tests.bench.table import Series, duration
@@ -37,10 +41,10 @@ class Noting:
 
     name: str
     table: str
-    session: Callable[[Request, bytes], MemoryTree]
+    session: Callable[[Request, Desk, bytes], MemoryTree]
 
 
-def moves_topics(request: Request, note: bytes) -> MemoryTree:
+def moves_topics(request: Request, desk: Desk, note: bytes) -> MemoryTree:
     """Add the note to MEMORY.md; where the prompt says that this is to be cut, move all but its end to a file."""
     files = request.memory.as_files()
     text = appended(files.get(FIRST_FILE, b""), note)
@@ -51,9 +55,16 @@ def moves_topics(request: Request, note: bytes) -> MemoryTree:
     return MemoryTree.of({**files, FIRST_FILE: text})
 
 
+def says_it(request: Request, desk: Desk, note: bytes) -> MemoryTree:
+    """Say the note, and leave the memory alone: the log has what was said."""
+    desk.event("text", {"turn": 1, "text": note.decode()})
+    return request.memory
+
+
 AGENTS = (
     Noting("a room of 4,000 tokens", "", moves_topics),
     Noting("a room of 50,000 tokens", "[memory]\nprompt_tokens = 50000\n", moves_topics),
+    Noting("an interaction log, a room of 4,000 tokens", "[memory]\nlog = true\n", says_it),
 )
 
 
@@ -66,7 +77,7 @@ class Runner:
     done: float = 0.0
 
     async def run(self, request: Request, desk: Desk) -> Result:
-        memory = self.agent.session(request, self._note(request.session))
+        memory = self.agent.session(request, desk, self._note(request.session))
         self.done = time.perf_counter()
         return Result(outcome="success", exit=0, memory=memory)
 
@@ -113,13 +124,28 @@ async def _measured(scale: Scale, agent: Noting) -> list[tuple[str, ...]]:
             start = time.perf_counter()
             outcome = await flow.run(daemon.ports, order)
             ended = time.perf_counter()
-            assert outcome == "committed", outcome
+            assert outcome in ("committed", "no_change"), outcome
             whole.seconds.append(ended - start)
             commit.seconds.append(ended - runner.done)
             floor.seconds.append(_append(root / "floor", b"x" * NOTE_BYTES))
+            await _compacted(daemon, name)
             if number in scale.notes:
                 rows.append(_row(daemon, root, name, order.id, number, (commit, whole, floor)))
     return rows
+
+
+async def _compacted(daemon: Daemon, name: str) -> None:
+    """What a daemon with a schedule does by itself: make the memory small where that is due."""
+    agent, head = tree_of(daemon.reader).agent(name), documents.head(daemon.reader, name, FIRST_FILE)
+    if agent is None or head is None or head.data is None or not compaction.is_automatic(agent):
+        return
+    if daemon.ports.count(head.data.decode()) >= compaction.due_at(agent.memory):
+        now = datetime.now(UTC)
+        id = daemon.store.writer.do(
+            lambda c: slots.queue(c, agent=name, trigger=COMPACT, now=now, by="system")
+        )
+        outcome = await flow.run(daemon.ports, flow.order_of(sessions.row(daemon.reader, id)))
+        assert outcome == "committed", outcome
 
 
 def _row(

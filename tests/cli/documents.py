@@ -77,12 +77,33 @@ CHILD = {**AGENT, "name": "polybreak", "parent": "studio", "paused": True, "chil
 SUM = {"sessions": 3, "tokens_in": 1200, "tokens_out": 30, "cache_read": None, "cache_write": None, "usd": 0.5,
        "tokens_unknown": 1, "usd_unknown": 2}  # fmt: skip
 
+APPROVAL = {
+    "id": 3, "agent": "studio", "session": 7, "by": "studio#7", "target": "studio/deploy", "acts": ["ctx_set"],
+    "state": "open", "reason": "a change of the key deploy needs an operator's approval", "created": AT, "expires": AT,
+    "decided": None, "decided_by": None, "decided_reason": None,
+}  # fmt: skip
+DECIDED = {
+    **APPROVAL,
+    "state": "denied",
+    "decided": AT,
+    "decided_by": "operator:root",
+    "decided_reason": NASTY,
+}
 SKILL = {
     "name": "pdf", "whose": "operator", "description": NASTY, "folder": "/etc/swarmd/skills/pdf", "bytes": 6,
     "license": "", "compatibility": "", "allowed_tools": "", "problem": None,
 }  # fmt: skip
 
 SAMPLES: dict[str, Document] = {
+    "approval_list": listing(APPROVAL, {**DECIDED, "id": 2, "target": f"studio:{NASTY}"}),
+    "approval_show": {
+        **DECIDED, "hash": "ab", "whole": True, "verdict": None, "problem": NASTY,
+        "changes": [
+            {"act": "ctx_set", "target": "studio/deploy", "before": None, "after": NASTY, "diff": None},
+            {"act": "memory_write", "target": "studio:a.md", "before": {"text": "a"}, "after": {"base64": "AA=="},
+             "diff": f"-a\n+{NASTY}"},
+        ],
+    },
     "status": {
         "places": {"agents": "/a", "state": "/s", "runtime": "/r", "config": "/c"}, "daemon": {"running": True},
         "agents": {"in_force": 2, "paused": 0, "problems": 0}, "running": {"running": 1, "queued": 0},
@@ -110,7 +131,7 @@ SAMPLES: dict[str, Document] = {
     "session_search": {**listing({**HIT, "kind": "transcript", "seq": 3, "quarantined": True}, {**HIT, "kind": "output"}), "more": False, "indexed_until": None},
     "memory_list": listing({**MEMORY, "first_line": NASTY}),
     "memory_show": {**MEMORY, "text": "notes\n", "base64": None},
-    "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "commit"}),
+    "memory_history": listing({"rev": 2, "file": "MEMORY.md", "by": "studio#7", "at": AT, "bytes": 6, "note": "written"}),
     "memory_diff": {"agent": "studio", "file": "MEMORY.md", "rev": 1, "other": 2, "diff": "-a\n+b"},
     "memory_compact": {
         "agent": "studio", "file": "MEMORY.md", "session": 7, "outcome": "committed", "reason": NASTY, "rev": 3,

@@ -99,6 +99,8 @@ def test_every_document_fits_its_schema(here):
     swarmd("pause", "polybreak", "--reason", "holiday")
     session = document("run", "studio")
     assert session["outcome"] in ("committed", "no_change")
+    asks()
+    swarmd("run", "asks")
     folder = Path(__file__).parents[1] / "data" / "schemas"
     skill = "---\nname: pdf\ndescription: How to read one.\n---\n"
     swarmd("memory", "write", "studio", "skills/pdf/SKILL.md", "--", skill)
@@ -110,6 +112,78 @@ def test_every_document_fits_its_schema(here):
         assert CliRunner().invoke(_Program(), args).exit_code in (0, 1)  # type: ignore[arg-type]
     schema = json.loads((folder / "session_export.json").read_text())
     assert faults(schema, document("session", "export", "studio")) == []
+
+
+def asks(more=""):
+    """An agent whose sessions want a key that an operator has to approve, and a file of its memory."""
+    script = Path("agents.d/asks.sh").absolute()
+    script.write_text(
+        "#!/bin/sh\nswarmd ctx set deploy now\nmkdir -p $SWARMD_MEMORY/policies\necho kind > $SWARMD_MEMORY/policies/a.md\n"
+    )
+    script.chmod(0o755)
+    rules = '[authority]\napproval = ["deploy"]\n[memory]\napproval = ["policies/**"]\n'
+    Path("agents.d/asks.toml").write_text(AGENT.format(script) + rules + more)
+
+
+def test_what_needs_a_yes_is_listed_shown_approved_and_denied(here):
+    asks()
+    ran = swarmd("run", "asks")
+    assert (
+        "deploy = now (staged; held: needs an operator's approval)" in swarmd("session", "log", "asks").stdout
+    )
+    assert "ctx_set  asks/deploy  now  [held]" in ran.stdout
+    listed = swarmd("approval", "list").stdout
+    assert "asks/deploy" in listed
+    assert "asks:policies/a.md" in listed
+    shown = swarmd("approval", "show", "2").stdout
+    assert "memory_write  asks:policies/a.md" in shown
+    assert "\n  +kind\n" in shown
+    assert "    now\n" in swarmd("approval", "show", "1").stdout
+    assert swarmd("approval", "approve", "1").stdout == "approval 1, asks/deploy: is approved\n"
+    assert swarmd("ctx", "get", "asks", "deploy").stdout == "now"
+    denied = swarmd("approval", "deny", "2", "--reason", "not that")
+    assert denied.stdout == "approval 2, asks:policies/a.md: is denied: not that\n"
+    again = swarmd("approval", "approve", "2", status=3)
+    assert "approval 2 was denied already by operator:" in again.stderr
+    assert swarmd("approval", "list").stderr == "swarmd: nothing waits for approval\n"
+    assert len(document("approval", "list", "--all", "--agent", "asks")["items"]) == 2
+    swarmd("approval", "approve", "99", status=4)
+    swarmd("approval", "approve", "x", status=2)
+    swarmd("approval", "approve", "1", "--as", "asks", status=3)
+
+
+def test_an_overtaken_approval_is_told_with_exit_status_1(here):
+    asks()
+    swarmd("run", "asks")
+    swarmd("ctx", "set", "asks", "deploy", "later")
+    ran = swarmd("approval", "approve", "1", status=1)
+    assert ran.stdout.startswith(
+        "approval 1, asks/deploy: was overtaken, and is not written: asks/deploy was changed by"
+    )
+
+
+def test_without_a_daemon_the_hooks_are_asked_and_told_by_the_command(here):
+    out = Path("out").absolute()
+    out.mkdir()
+    for name, status in (
+        ("before", "test -e $0.ok || { echo the window is shut; exit 1; }"),
+        ("after", "true"),
+    ):
+        hook = Path(f"agents.d/{name}.sh").absolute()
+        hook.write_text(f"#!/bin/sh\ncat > {out}/{name}.json\n{status}\n")
+        hook.chmod(0o755)
+    asks(
+        f'[sandbox]\nwrite = ["{out}"]\n[hooks]\nbefore_commit = ["./before.sh"]\nafter_commit = ["./after.sh"]\n'
+    )
+    Path("agents.d/before.sh.ok").touch()
+    swarmd("run", "asks")
+    Path("agents.d/before.sh.ok").unlink()
+    refused = swarmd("approval", "approve", "1", status=3)
+    assert "approval 1 stays open: hooks.before_commit: the window is shut" in refused.stderr
+    Path("agents.d/before.sh.ok").touch()
+    swarmd("approval", "approve", "1")
+    given = json.loads((out / "after.json").read_text())
+    assert (given["approval"], [c["verdict"] for c in given["changes"]]) == (1, ["done"])
 
 
 def test_a_session_that_ran_can_be_looked_at(here):

@@ -138,7 +138,7 @@ def test_the_new_file_says_what_it_is_and_where_it_comes_from_and_the_next_summa
 
 
 BLOCKS = [
-    f"### agent (session {day}) \u2014 2026-04-{day:02}T10:00:00Z\n\n## said\n{'word ' * 20}\n\n---\n\n"
+    f"### agent (session {day}) \u2014 2026-04-{day:02}T10:00:00+00:00\n\n## said\n{'word ' * 20}\n\n---\n\n"
     for day in range(1, 11)
 ]
 LOGGED = "# Notes\n\n- fact\n\n## Interaction Log\n\n" + "".join(BLOCKS)
@@ -182,7 +182,7 @@ def test_a_heading_after_the_log_ends_it_and_one_inside_a_block_does_not():
 
 @given(
     st.lists(
-        st.sampled_from(["### b 2026-04-20\n", "---\n", "x\r\n", "text ", "\n", "## h\n", "\udcff"]),
+        st.sampled_from(["### b \u2014 2026-04-20\n", "---\n", "x\r\n", "text ", "\n", "## h\n", "\udcff"]),
         max_size=30,
     )
 )

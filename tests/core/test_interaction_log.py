@@ -210,7 +210,10 @@ def test_a_log_without_room_is_left_out_and_the_rest_of_the_change_set_is_not():
     folded = fold(ACTOR, [SetKey(agent="studio", key="k", value="v"), full, LOG], world)
     assert folded.refusals == []
     assert [v.decision for v in folded.verdicts] == ["done", "done", "superseded"]
-    assert "not kept in the log: MEMORY.md may have 1048576 bytes" in folded.verdicts[2].reason
+    assert (
+        "not kept in the log: memory full: MEMORY.md has 1,048,566 bytes and may have 1,048,576"
+        in folded.verdicts[2].reason
+    )
 
 
 def test_the_log_of_an_agent_that_is_gone_is_no_refusal():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from swarmd.core.conversations import conversation
 from swarmd.core.interaction_log import blocks
 from swarmd.core.memory import FIRST_FILE_BYTES, FOLDER_BYTES, tree_problems
-from swarmd.core.takeover import Found, detected, legal_names, of_conversation, of_folder
+from swarmd.core.takeover import AT_ONCE_BYTES, Found, detected, legal_names, of_conversation, of_folder
 
 MEMORIES = Path(__file__).parents[1] / "data" / "memories"
 
@@ -84,6 +84,7 @@ DECOMPOSED = unicodedata.normalize("NFD", "größe.md")
         (["memory.md"], {"memory.md": "MEMORY.md"}),
         (["MEMORY.md", "memory.md"], {"MEMORY.md": "MEMORY.md", "memory.md": "MEMORY-2.md"}),
         (["memory.md/x.md"], {"memory.md/x.md": "in-memory.md/x.md"}),
+        (["Archive/x.md"], {"Archive/x.md": "archive/x.md"}),
         (["A.md", "a.md"], {"A.md": "A.md", "a.md": "a-2.md"}),
         (["N/a.md", "n/a.md", "n/b.md"], {"N/a.md": "N/a.md", "n/a.md": "N/a-2.md", "n/b.md": "N/b.md"}),
         (["a\udcff.md"], {"a\udcff.md": "a\ufffd.md"}),
@@ -142,16 +143,27 @@ def test_a_log_that_is_too_long_leaves_its_oldest_entries_in_archives_to_the_byt
 
 def test_notes_that_are_too_long_are_not_cut():
     plan = of_folder([Found(path="MEMORY.md", data=b"x" * (FIRST_FILE_BYTES + 1))], "markdown")
-    assert plan.problems == ["'MEMORY.md' may have 1048576 bytes; it has 1048577"]
+    assert plan.problems == [
+        "memory full: MEMORY.md has 1,048,577 bytes and may have 1,048,576: cut at least 1 bytes"
+    ]
 
 
 def test_a_folder_that_is_too_large_is_refused_with_the_figure():
     files = [Found(path=f"{n}.md", data=b"x" * 1_000_000) for n in range(17)]
     assert of_folder(files, "markdown").problems == [
-        f"a memory folder may have {FOLDER_BYTES} bytes; it has 17000000"
+        f"memory full: the folder has 17,000,000 bytes and may have {FOLDER_BYTES:,}: cut at least 222,784 bytes"
     ]
     many = of_folder([Found(path=f"{n}.md") for n in range(1001)], "markdown").problems
-    assert many == ["a memory folder may have 1000 files; this one has 1001"]
+    assert many == ["a memory folder may have 1000 files; this one has 1001: remove or join some"]
+
+
+def test_archives_count_against_no_limit_of_the_folder_but_come_in_parts():
+    older = [Found(path=f"archive/history_{n}.md", data=b"x" * 1_000_000) for n in range(40)]
+    assert of_folder(older, "swarms").problems == []
+    more = [*older, *(Found(path=f"archive/more_{n}.md", data=b"x" * 1_000_000) for n in range(10))]
+    assert of_folder(more, "swarms").problems == [
+        f"50,000,000 bytes are too many for one import, which takes {AT_ONCE_BYTES:,}: bring them in parts"
+    ]
 
 
 def test_a_long_conversation_is_split_as_a_log_is_and_undated_parts_say_so():

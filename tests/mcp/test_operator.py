@@ -57,7 +57,8 @@ def swarm(place):
 
 def test_every_read_and_every_act_of_an_operator_is_a_tool():
     assert set(READING) == set(READS) == CLI_READS
-    assert set(ACTING) == {*ACTS, *operating.ACTS}
+    # But for the yes to what was held: that is a person's.
+    assert set(ACTING) == {*ACTS, *operating.ACTS} - {"approval_approve"}
 
 
 @pytest.mark.parametrize("tool", [*READING.values(), *ACTING.values()], ids=lambda tool: tool.name)
@@ -70,6 +71,16 @@ def test_a_tool_says_what_it_does_and_what_it_takes(tool):
     assert all(one["description"] for one in schema["properties"].values())
     if tool.name in TOOLS and tool.name not in ("why", "agent_show"):
         assert {arg.name for arg in TOOLS[tool.name].args} <= {arg.name for arg in tool.args}
+
+
+async def test_an_assistant_may_deny_and_never_approve(swarm):
+    swarm.agent("asks", WRITES, more='[authority]\napproval = ["part"]\n')
+    swarm.swarmd("run", "asks")
+    async with assistant(swarm, "--write") as model:
+        assert (
+            bad(await model.call_tool("approval_approve", {"id": 1})) == "there is no tool 'approval_approve'"
+        )
+        assert good(await model.call_tool("approval_deny", {"id": 1, "reason": "no"}))["state"] == "denied"
 
 
 async def test_without_write_there_is_nothing_to_act_with(swarm):
@@ -92,6 +103,7 @@ FULL = {
     "agent": "house", "session": "house", "at": "house", "key": "part", "file": "MEMORY.md", "rev": 1, "other": 1, "n": 5, "id": 1,
     "since": "2020-01-01T00:00:00+00:00", "until": "2099-01-01T00:00:00Z", "to": "house", "from": "operator", "status": "open",
     "outcome": "committed", "trigger": "manual", "name": "tidy", "by": "day", "text": "done", "kind": "key", "time": "2026-01-01T00:00:00Z",
+    "all": True,
 }  # fmt: skip
 OTHERWISE = {
     "prompt": {"at": "2026-12-24T18:00:00+01:00"},
@@ -103,6 +115,8 @@ OTHERWISE = {
 @pytest.mark.parametrize("daemon", [False, True])
 async def test_every_read_with_every_argument(swarm, daemon):
     swarm.swarmd("run", "house")
+    swarm.agent("asks", WRITES, more='[authority]\napproval = ["part"]\n')
+    swarm.swarmd("run", "asks")
     swarm.swarmd("handoff", "send", "--to", "house", "--text", "do it")
     skill = "---\nname: tidy\ndescription: How to tidy up.\n---\nSweep.\n"
     swarm.swarmd("memory", "write", "house", "skills/tidy/SKILL.md", "--", skill)

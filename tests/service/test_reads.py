@@ -21,6 +21,7 @@ ARGS = {
     "memory_search": {"text": "one"}, "session_search": {"text": "one"}, "memory_blame": {"agent": "studio"},
     "memory_conflicts": {"agent": "studio"}, "memory_export": {"agent": "studio"},
     "skill_list": {"agent": "studio"}, "skill_show": {"agent": "studio", "name": "tidy"},
+    "approval_list": {"all": True}, "approval_show": {"id": 1},
 }  # fmt: skip
 PROMISED = {
     "agent_list": "name parent enabled paused problem schedule timezone next running last_session last_outcome open_handoffs",
@@ -68,6 +69,11 @@ def swarm(swarm):
 
 @pytest.mark.parametrize("name", sorted(READS))
 def test_every_document_is_json_and_fits_its_schema(swarm, name):
+    async def wants(part):
+        await part.act("ctx_set", key="deploy", value="now")
+
+    swarm.change("art", approval_keys=("deploy",))
+    swarm.play("art", wants)
     document = swarm.call(name, **ARGS.get(name, {}))
     json.dumps(document, allow_nan=False)
     assert faults(json.loads((SCHEMAS / f"{name}.json").read_text()), document) == []

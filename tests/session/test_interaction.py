@@ -331,15 +331,16 @@ async def test_a_long_session_is_bounded_says_so_and_keeps_what_was_said_last(sw
 
 
 async def test_each_block_is_bounded(swarm):
+    # Of characters with which no token can begin: what might be one is held back, and not counted.
     async def script(part):
-        say(part, "a" * 10_000)
-        tool(part, "1", "bash", {"command": "b" * 10_000}, "c" * 10_000)
+        say(part, "." * 10_000)
+        tool(part, "1", "bash", {"command": "!" * 10_000}, ";" * 10_000)
 
     await swarm.run("studio", script)
     _, said, called = [text for _, _, text in logged(swarm)]
-    assert said == "a" * BLOCK_BYTES + "\n[7,952 more characters]"
-    assert called.startswith('bash {"command": "bbb')
-    assert called.endswith("ccc\n[9,300 more characters]")
+    assert said == "." * BLOCK_BYTES + "\n[7,952 more characters]"
+    assert called.startswith('bash {"command": "!!!')
+    assert called.endswith(";;;\n[9,300 more characters]")
     assert len(called) < 1300
 
 
@@ -391,7 +392,10 @@ async def test_a_log_without_room_is_left_out_told_and_raised_until_there_is_roo
 
     session = await swarm.run("studio", script)
     assert session["outcome"] == "committed"
-    assert "not kept in the log: MEMORY.md may have 1048576 bytes" in session["reason"]
+    assert (
+        "not kept in the log: memory full: MEMORY.md has 1,048,476 bytes and may have 1,048,576"
+        in session["reason"]
+    )
     assert swarm.value("studio", "k") == "v"
     assert swarm.text("studio") == notes
     assert "log:studio" in swarm.attention()

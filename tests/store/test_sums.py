@@ -14,7 +14,7 @@ from tests.swarm import NOW, Swarm
 
 OTHER = {
     ("agents", "state"): "removed", ("slots", "decision"): "missed", ("sessions", "state"): "running",
-    ("sessions", "mode"): "no_commit", ("pending", "phase"): "todo",
+    ("sessions", "mode"): "no_commit", ("pending", "phase"): "todo", ("approvals", "state"): "denied",
 }  # fmt: skip
 """Another value, where the table takes only some: any other is told by SQLite itself."""
 
@@ -47,6 +47,12 @@ def everything(swarm):
         return part.done("failed", reason="no")
 
     swarm.play("garage", fails)
+    swarm.change("art", approval_keys=("deploy",))
+
+    async def asks(part):
+        await part.act("ctx_set", key="deploy", value="v")
+
+    swarm.play("art", asks)
     swarm.call("pause", agent="studio", reason="holiday")
     swarm.write(lambda c: raise_attention(c, id="x", kind="x", agent=None, text="x", next_step="x", now=NOW))
     swarm.call("attention_ack", id="x")

@@ -34,6 +34,8 @@ class MemoryKit:
 
     def __init__(self, desk: DeskPort) -> None:
         self._desk = desk
+        self._held = ""
+        """What the desk has said of a change that is to wait, in the command under way."""
         self._commands: dict[str, Callable[[Mapping[str, Any]], Coroutine[Any, Any, str]]] = {
             "view": self._view, "create": self._create, "str_replace": self._replace, "insert": self._insert,
             "delete": self._delete, "rename": self._rename,
@@ -49,8 +51,10 @@ class MemoryKit:
         command = self._commands.get(str(arguments.get("command")))
         if command is None:
             return Called(text=f"memory: command is one of {', '.join(self._commands)}", error=True)
+        self._held = ""
         try:
-            return Called(text=await command(arguments))
+            text = await command(arguments)
+            return Called(text=f"{text} (staged; {self._held})" if self._held else text)
         except _Wrong as wrong:
             return Called(text=str(wrong), error=True)
 
@@ -151,6 +155,8 @@ class MemoryKit:
         reply = await self._desk.ask(call, args)
         if reply.error is not None:
             raise _Wrong(f"Error: {reply.error}")
+        if isinstance(reply.value, dict):
+            self._held = str(reply.value.get("held") or self._held)
         return reply
 
 
