@@ -27,6 +27,9 @@ def _memory(model: AgentFile) -> list[Complaint]:
     if memory.persistent and memory.log and matches(FIRST_FILE, memory.read_only):
         text = f"is written into {FIRST_FILE}, and read_only keeps this agent's sessions from writing it"
         found.append(Complaint(path=("memory", "log"), text=text))
+    if memory.persistent and memory.log and matches(FIRST_FILE, memory.approval):
+        text = f"adds to {FIRST_FILE} with each session, and approval would hold each of them: leave {FIRST_FILE} out of it"
+        found.append(Complaint(path=("memory", "log"), text=text))
     if memory.summarizer_model is not None and memory.summarizer_command:
         text = "only one of it and `summarizer_model` may be there"
         found.append(Complaint(path=("memory", "summarizer_command"), text=text))
