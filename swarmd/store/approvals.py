@@ -235,9 +235,13 @@ def of_sessions(connection: sqlite3.Connection, sessions: Sequence[int]) -> list
 
 
 def untold(connection: sqlite3.Connection, agent: str, most: int) -> list[Approval]:
-    """What the agent's next prompt tells of, newest first: what still waits, and what was decided since it was told."""
+    """What the agent's next prompt tells of, newest first: what still waits, and what was decided since it was told.
+    Of sessions in quarantine nothing is told.
+    """
     rows = connection.execute(
-        "SELECT * FROM approvals WHERE agent = ? AND told IS NULL ORDER BY id DESC LIMIT ?", (agent, most)
+        "SELECT a.* FROM approvals a LEFT JOIN sessions s ON s.id = a.session WHERE a.agent = ? AND a.told IS NULL "
+        "AND s.quarantined IS NULL ORDER BY a.id DESC LIMIT ?",
+        (agent, most),
     )
     return [approval_of(row) for row in rows]
 

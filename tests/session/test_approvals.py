@@ -308,6 +308,36 @@ async def test_a_draft_made_after_a_held_text_is_made_from_what_that_was_made_fr
     assert swarm.text("studio", "policies/a.md") == "one\ntwo\nthree\n"
 
 
+async def test_the_log_of_each_session_is_wanted_for_itself_beside_what_it_has_noted(swarm):
+    swarm.change("studio", memory=MemoryRules(approval=("MEMORY.md",), log=True))
+
+    def says(word):
+        async def script(part):
+            part.desk.event("text", {"text": f"I said {word}.", "turn": 1})
+            part.write("MEMORY.md", f"# Notes\n{word}\n")
+            await part.checkpoint()
+            part.write("MEMORY.md", f"# Notes\n{word}\nmore\n")
+
+        return script
+
+    await swarm.run("studio", says("one"))
+    await swarm.run("studio", says("two"))
+    assert [item for item in swarm.attention() if item.startswith("log")] == []
+    kinds = {one["id"]: (one["session"], one["acts"], one["state"]) for one in approvals(swarm)}
+    assert kinds == {
+        1: (1, ["memory_write"], "superseded"), 2: (1, ["memory_append"], "open"),
+        3: (1, ["memory_write"], "superseded"), 4: (2, ["memory_write"], "superseded"),
+        5: (2, ["memory_append"], "open"), 6: (2, ["memory_write"], "open"),
+    }  # fmt: skip
+    for id in (6, 2, 5):
+        swarm.call("approval_approve", id=id)
+    text = swarm.text("studio")
+    assert text.startswith("# Notes\ntwo\nmore\n")
+    assert "I said one." in text
+    assert "I said two." in text
+    assert swarm.rows("SELECT * FROM conflicts") == []
+
+
 # -- deciding -----------------------------------------------------------------------------------------------
 
 
@@ -558,6 +588,17 @@ def test_the_same_snapshot_comes_out_of_history(swarm):
 
 
 # -- what else concerns them --------------------------------------------------------------------------------
+
+
+def test_what_a_session_in_quarantine_wanted_is_not_approved_and_in_no_prompt(swarm):
+    swarm.play("studio", sets(deploy="new"))
+    swarm.call("session_quarantine", session="1")
+    with pytest.raises(Refused, match="is of session 1, which is in quarantine"):
+        swarm.call("approval_approve", id=1)
+    assert "approval 1" not in prompt(swarm)
+    swarm.call("session_unquarantine", session="1")
+    assert "approval 1" in prompt(swarm)
+    assert swarm.call("approval_approve", id=1)["state"] == "approved"
 
 
 def test_reverting_a_session_withdraws_what_still_waits_of_it(swarm):
