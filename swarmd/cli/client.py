@@ -16,16 +16,16 @@ READS = frozenset({
     "agent_history", "agent_list", "agent_show", "agent_tree", "approval_list", "approval_show",
     "attention", "ctx_get", "ctx_history", "ctx_list",
     "doctor", "handoff_list", "handoff_show", "log", "memory_blame", "memory_conflicts", "memory_diff",
-    "memory_export", "memory_history", "memory_list", "memory_show", "next", "prompt", "report_list",
-    "session_list", "session_log", "session_show", "session_trace", "status", "usage", "verify", "why",
-    "skill_list", "skill_show", "memory_search", "session_search",
+    "memory_export", "memory_history", "memory_list", "memory_search", "memory_shared", "memory_show",
+    "memory_subjects", "next", "prompt", "report_list", "session_list", "session_log", "session_search",
+    "session_show", "session_trace", "skill_list", "skill_show", "status", "usage", "verify", "why",
 })  # fmt: skip
 """The calls that change nothing; every other call is an act."""
 
 _OPERATORS_ONLY = frozenset({
-    "approval_approve", "approval_deny", "attention_ack", "forget", "memory_import", "memory_restore",
-    "memory_take", "pause", "reload", "rename", "memory_compact", "resume", "run", "session_apply",
-    "session_cancel", "session_discard", "session_revert", "session_quarantine", "session_unquarantine",
+    "approval_approve", "approval_deny", "attention_ack", "forget", "forget_subject", "memory_compact", "memory_import",
+    "memory_restore", "memory_take", "pause", "reload", "rename", "resume", "run", "session_apply", "session_cancel",
+    "session_discard", "session_quarantine", "session_revert", "session_unquarantine",
 })  # fmt: skip
 """Calls that no desk knows. The desk would refuse them too; here the sentence can name the command."""
 

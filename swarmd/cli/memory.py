@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -17,10 +17,13 @@ from swarmd.cli.old_spelling import ctx as old_ctx
 from swarmd.cli.old_spelling import handoff as old_handoff
 from swarmd.cli.params import (
     AGENT,
+    OWNER,
+    SUBJECT,
     Number,
     agent_option,
     list_options,
     narrowed,
+    owner_option,
     read_file,
     read_text,
     split_agent,
@@ -40,6 +43,11 @@ def _file(document: Mapping[str, Any]) -> Any:
     return document.get("path") or document.get("file")
 
 
+def _names(field: str) -> Callable[[Mapping[str, Any]], Any]:
+    """A list of names in one column."""
+    return lambda document: ", ".join(document.get(field) or [])
+
+
 _FILES = output.columns_of("file=path ~rev bytes ~at ~by first_line", path=_file)
 _HISTORY = output.columns_of("rev ~file at bytes by ~note")
 _BLAME = output.columns_of("line ~rev by ~at text")
@@ -56,7 +64,8 @@ _rev_option = click.option("--rev", type=_REVISION, metavar="REV", help="As it w
 def memory() -> None:
     """An agent's folder of notes; MEMORY.md is its first file.
 
-    Inside a session AGENT is left out: its own memory is meant, --agent names another.
+    Inside a session AGENT is left out: its own memory is meant, --agent names another. A folder that agents share is
+    named as @NAME, an agent's folder about a subject as AGENT@SUBJECT.
     """
 
 
@@ -69,19 +78,19 @@ memory.add_command(export_memory)
 
 @memory.command("list")
 @click.argument("words", nargs=-1, metavar="[AGENT]")
-@agent_option
+@owner_option
 @list_options
 @pass_invocation
 def list_files(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
     """The files of the folder."""
-    agent, _ = split_agent(invocation, agent, words, [])
+    agent, _ = _split(invocation, agent, words, [])
     document = narrowed(invocation.call("memory_list", agent=agent), "at", bounds)
     invocation.show(document, lambda found: output.listing(found, _FILES, "the memory is empty"))
 
 
 @memory.command("show")
 @_words
-@agent_option
+@owner_option
 @_rev_option
 @pass_invocation
 def show_file(invocation: Invocation, words: tuple[str, ...], agent: str | None, rev: int | None) -> None:
@@ -93,7 +102,7 @@ def show_file(invocation: Invocation, words: tuple[str, ...], agent: str | None,
 
 @memory.command("edit")
 @_words
-@agent_option
+@owner_option
 @pass_invocation
 def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
     """Edit a copy in $EDITOR; what the agent has written meanwhile is merged with it."""
@@ -116,34 +125,47 @@ def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None)
 
 @memory.command("write", help=ACTS["memory_write"].sentence)
 @click.argument("words", nargs=-1, metavar="[AGENT] FILE TEXT|-")
-@agent_option
+@owner_option
 @pass_invocation
 def write_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
     """`-` as TEXT reads standard input."""
-    agent, (file, text) = split_agent(invocation, agent, words, ["FILE", "TEXT"])
+    agent, (file, text) = _split(invocation, agent, words, ["FILE", "TEXT"])
     text = read_text(text, "a file's text", may_be_empty=True)
     invocation.show(invocation.call("memory_write", agent=agent, file=file, text=text), _written)
 
 
 @memory.command("append", help=ACTS["memory_append"].sentence)
 @click.argument("words", nargs=-1, metavar="[AGENT] FILE TEXT")
-@agent_option
+@owner_option
 @pass_invocation
 def append_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
     """`-` as TEXT reads standard input."""
-    agent, (file, text) = split_agent(invocation, agent, words, ["FILE", "TEXT"])
+    agent, (file, text) = _split(invocation, agent, words, ["FILE", "TEXT"])
     text = read_text(text, "what is to be appended")
     invocation.show(invocation.call("memory_append", agent=agent, file=file, text=text), _written)
 
 
+@memory.command("delete", help=ACTS["memory_delete"].sentence)
+@click.argument("words", nargs=-1, metavar="[AGENT] FILE")
+@owner_option
+@pass_invocation
+def delete_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
+    """Its revisions stay."""
+    agent, (file,) = _split(invocation, agent, words, ["FILE"])
+    document = invocation.call("memory_delete", agent=agent, file=file)
+    invocation.show(
+        document, lambda found: output.done(f"{output.shown('', _file(found))} is deleted", found)
+    )
+
+
 @memory.command("history")
 @_words
-@agent_option
+@owner_option
 @list_options
 @pass_invocation
 def file_history(invocation: Invocation, words: tuple[str, ...], agent: str | None, **bounds: Any) -> None:
     """The revisions of a file, or of all of them: who made them and when."""
-    agent, files = split_agent(invocation, agent, words, ["FILE"], optional=1)
+    agent, files = _split(invocation, agent, words, ["FILE"], optional=1)
     document = invocation.call("memory_history", agent=agent, file=files[0] if files else None, **bounds)
     invocation.show(document, lambda found: output.listing(found, _HISTORY, "there are no revisions"))
 
@@ -151,11 +173,11 @@ def file_history(invocation: Invocation, words: tuple[str, ...], agent: str | No
 @memory.command("diff")
 @click.argument("words", nargs=-1, metavar="[AGENT] REV [REV]")
 @_file_option
-@agent_option
+@owner_option
 @pass_invocation
 def diff_file(invocation: Invocation, words: tuple[str, ...], agent: str | None, file: str) -> None:
     """What changed between a revision and another, or the file as it is now."""
-    agent, revisions = split_agent(invocation, agent, words, ["REV", "REV"], optional=1)
+    agent, revisions = _split(invocation, agent, words, ["REV", "REV"], optional=1)
     rev, other = [*(_revision(word) for word in revisions), None][:2]
     document = invocation.call("memory_diff", agent=agent, file=file, rev=rev, other=other)
     invocation.show(document, _diff)
@@ -164,18 +186,18 @@ def diff_file(invocation: Invocation, words: tuple[str, ...], agent: str | None,
 @memory.command("restore")
 @click.argument("words", nargs=-1, metavar="[AGENT] REV")
 @_file_option
-@agent_option
+@owner_option
 @pass_invocation
 def restore_file(invocation: Invocation, words: tuple[str, ...], agent: str | None, file: str) -> None:
     """Make the file what it was in a revision; a new revision says so."""
-    agent, (rev,) = split_agent(invocation, agent, words, ["REV"])
+    agent, (rev,) = _split(invocation, agent, words, ["REV"])
     document = invocation.call("memory_restore", agent=agent, file=file, rev=_revision(rev))
     invocation.show(document, _written)
 
 
 @memory.command("blame")
 @_words
-@agent_option
+@owner_option
 @pass_invocation
 def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
     """Who wrote each line, and when."""
@@ -219,7 +241,7 @@ def _compacted(document: Mapping[str, Any]) -> None:
 @click.argument("words", nargs=-1, metavar="[AGENT]")
 @click.option("--take", nargs=2, type=(click.Choice(["ours", "theirs"]), _REVISION), metavar="SIDE N",
               help="End conflict N: `ours` puts the agent's lines in, `theirs` leaves the file as it is.")  # fmt: skip
-@agent_option
+@owner_option
 @list_options
 @pass_invocation
 def conflicts(
@@ -230,13 +252,45 @@ def conflicts(
     **bounds: Any,
 ) -> None:
     """Lines of the agent that met a person's at the same place and were kept aside."""
-    agent, _ = split_agent(invocation, agent, words, [])
+    agent, _ = _split(invocation, agent, words, [])
     if take is not None:
         document = invocation.call("memory_take", agent=agent, conflict=take[1], side=take[0])
         invocation.show(document, lambda _: output.line(f"conflict {take[1]} is ended: {take[0]} was taken"))
         return
     document = narrowed(invocation.call("memory_conflicts", agent=agent), "at", bounds)
     invocation.show(document, lambda found: output.listing(found, _CONFLICTS, "no conflicts"))
+
+
+_SUBJECTS = output.columns_of("subject files bytes sessions ~last_session")
+_SHARED = output.columns_of("folder=owner files bytes agents=_agents writers=_writers", _agents=_names("agents"),
+                            _writers=_names("writers"))  # fmt: skip
+
+
+@memory.command("subjects")
+@click.argument("agent", type=AGENT)
+@pass_invocation
+def subjects(invocation: Invocation, agent: str) -> None:
+    """Whom or what an agent's sessions were about (`swarmd run --subject`), and what it keeps about each."""
+    document = invocation.call("memory_subjects", agent=agent)
+    invocation.show(document, lambda found: output.listing(found, _SUBJECTS, f"{agent} has no subjects"))
+
+
+@memory.command("shared")
+@pass_invocation
+def shared(invocation: Invocation) -> None:
+    """The folders that agents share, and who may read and write each."""
+    document = invocation.call("memory_shared")
+    invocation.show(document, lambda found: output.listing(found, _SHARED, "no agent has a shared folder"))
+
+
+@memory.command("forget-subject")
+@click.argument("agent", type=AGENT)
+@click.argument("subject", type=SUBJECT)
+@pass_invocation
+def forget_subject(invocation: Invocation, agent: str, subject: str) -> None:
+    """Remove for good all that is kept about a subject: its notes and their history, and what its sessions said."""
+    document = invocation.call("forget_subject", agent=agent, subject=subject)
+    invocation.show(document, lambda _: output.line(f"{agent} has forgotten {subject}"))
 
 
 @memory.command("consolidate")
@@ -267,10 +321,16 @@ def data_of(document: Mapping[str, Any]) -> bytes:
     return str(document["text"]).encode("utf-8", "surrogatepass")
 
 
+def _split(
+    invocation: Invocation, agent: str | None, words: tuple[str, ...], wanted: list[str], optional: int = 0
+) -> tuple[str | None, list[str]]:
+    return split_agent(invocation, agent, words, wanted, optional=optional, kind=OWNER)
+
+
 def _agent_and_file(
     invocation: Invocation, agent: str | None, words: tuple[str, ...]
 ) -> tuple[str | None, str]:
-    agent, files = split_agent(invocation, agent, words, ["FILE"], optional=1)
+    agent, files = _split(invocation, agent, words, ["FILE"], optional=1)
     if files == [""]:
         raise BadInput("the file's name is empty")
     return agent, files[0] if files else FIRST_FILE

@@ -14,6 +14,7 @@ from swarmd.cli.invocation import Invocation
 from swarmd.core.durations import DurationError, parse_duration
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.names import agent_name_problem
+from swarmd.core.owners import owner_problem, subject_problem
 from swarmd.errors import BadInput, NotFound
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,6 +103,36 @@ class AgentName(click.ParamType[str]):
 
 
 AGENT = AgentName()
+
+
+class OwnerName(click.ParamType[str]):
+    """Whose folder of notes: AGENT, `@NAME` (a shared one), AGENT@SUBJECT."""
+
+    name = "owner"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it."""
+        problem = owner_problem(str(value))
+        if problem is not None:
+            self.fail(problem, param, ctx)
+        return str(value)
+
+
+class SubjectName(click.ParamType[str]):
+    """What a session is about, checked."""
+
+    name = "subject"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it."""
+        problem = subject_problem(str(value))
+        if problem is not None:
+            self.fail(problem, param, ctx)
+        return str(value)
+
+
+OWNER = OwnerName()
+SUBJECT = SubjectName()
 
 
 class Number(click.IntRange):
@@ -266,8 +297,11 @@ def split_agent(
     wanted: Sequence[str],
     *,
     optional: int = 0,
+    kind: click.ParamType[str] = AGENT,
 ) -> tuple[str | None, list[str]]:
-    """AGENT and the words after it. In a session, and with `--agent`, AGENT is left out and means that one."""
+    """AGENT and the words after it. In a session, and with `--agent`, AGENT is left out and means that one. `kind`:
+    what AGENT may be.
+    """
     own = invocation.in_session or agent is not None
     names = list(wanted) if own else ["AGENT", *wanted]
     if len(words) < len(names) - optional:
@@ -284,7 +318,7 @@ def split_agent(
         usage(f"unexpected argument {words[len(names)]!r}: {expected}{hint}")
     if own:
         return agent, list(words)
-    return AGENT.convert(words[0], None, click.get_current_context()), list(words[1:])
+    return kind.convert(words[0], None, click.get_current_context()), list(words[1:])
 
 
 def usage(message: str) -> NoReturn:
@@ -293,7 +327,15 @@ def usage(message: str) -> NoReturn:
 
 
 def agent_option(function: F) -> F:
-    """`--agent`, whose keys or memory it is, in place of the first argument."""
+    """`--agent`, whose keys it is, in place of the first argument."""
     return click.option(
         "--agent", type=AGENT, metavar="AGENT", help="Whose; in a session left out for its own."
     )(function)
+
+
+def owner_option(function: F) -> F:
+    """`--agent`, whose memory it is, in place of the first argument."""
+    return click.option(
+        "--agent", type=OWNER, metavar="AGENT",
+        help="Whose: AGENT, @NAME (a shared folder), AGENT@SUBJECT; in a session left out for its own.",
+    )(function)  # fmt: skip

@@ -11,7 +11,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import AGENT, SESSION, SINCE, Text, read_file, usage
+from swarmd.cli.params import AGENT, SESSION, SINCE, SUBJECT, Text, read_file, usage
 from swarmd.cli.sessions import print_session, result_of
 from swarmd.core.sessions import exit_status
 
@@ -54,6 +54,12 @@ _file_option = click.option(
     metavar="ID",
     help="Given what that session was given; with --no-commit. Both change sets are shown side by side.",
 )
+@click.option(
+    "--subject",
+    type=SUBJECT,
+    metavar="SUBJECT",
+    help="Whom or what it is about: its memory is then a private folder for that subject.",
+)
 @_file_option
 @pass_invocation
 def run(
@@ -64,6 +70,7 @@ def run(
     dry_run: bool,
     force: bool,
     from_session: str | None,
+    subject: str | None,
     file: str | None,
 ) -> int:
     """Run an agent now, whatever its schedule says, and wait for its end.
@@ -78,7 +85,7 @@ def run(
         )
     mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
     document = invocation.call("run", agent=agent, text=text, mode=mode, force=force, from_session=from_session,
-                               **_given(file))  # fmt: skip
+                               subject=subject, **_given(file))  # fmt: skip
     return report_run(invocation, agent, document)
 
 
@@ -107,11 +114,19 @@ def _print_run(document: Mapping[str, Any]) -> None:
 @click.argument("agent", type=AGENT)
 @click.option("--trigger", type=click.Choice(TRIGGERS), help="As if this had started the session.")
 @click.option("--at", type=SINCE, metavar="TIME", help="As of this moment.")
+@click.option("--subject", type=SUBJECT, metavar="SUBJECT", help="As if it were about this.")
 @_file_option
 @pass_invocation
-def prompt(invocation: Invocation, agent: str, trigger: str | None, at: str | None, file: str | None) -> None:
+def prompt(
+    invocation: Invocation,
+    agent: str,
+    trigger: str | None,
+    at: str | None,
+    subject: str | None,
+    file: str | None,
+) -> None:
     """Print exactly what a session would be given now; nothing is spent."""
-    document = invocation.call("prompt", agent=agent, trigger=trigger, at=at, **_given(file))
+    document = invocation.call("prompt", agent=agent, trigger=trigger, at=at, subject=subject, **_given(file))
     invocation.show(document, _print_prompt)
 
 

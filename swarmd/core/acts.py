@@ -40,10 +40,13 @@ class Act:
 
 
 _AGENT = Arg(name="agent", kind="agent", required=False, help="whose; left out: one's own")
+_OWNER = Arg(name="agent", kind="agent", required=False,
+             help="whose; left out: one's own; @NAME: the shared folder of that name")  # fmt: skip
 _KEY = Arg(name="key", help="the key's name")
 _ID = Arg(name="id", kind="int", help="the handoff's number")
 _PRIORITY = Arg(name="priority", kind="priority", required=False, help="low, normal, high or urgent")
 _DUE = Arg(name="due", kind="time", required=False, help="when it should be done")
+_WRITING = "own, and shared with write = true; except read_only and archive/"
 _FILE = Arg(name="file", help="the file's path in the memory folder, as MEMORY.md")
 
 
@@ -90,12 +93,12 @@ ACTS: Mapping[str, Act] = {
             rule="its sender, or an agent above the sender"),
         Act(name="handoff_requeue", args=(_ID,), sentence="Make a handoff that has ended or got stuck open again.",
             rule="operators only"),
-        Act(name="memory_write", args=(_AGENT, _FILE, _text(True, "the whole new text")),
-            sentence="Write a file of your memory.", rule="own, except read_only and archive/"),
-        Act(name="memory_append", args=(_AGENT, _FILE, _text(True, "what to add")),
-            sentence="Add text at the end of a file of your memory.", rule="own, except read_only and archive/"),
-        Act(name="memory_delete", args=(_AGENT, _FILE), sentence="Remove a file of your memory.",
-            rule="own, except read_only and archive/"),
+        Act(name="memory_write", args=(_OWNER, _FILE, _text(True, "the whole new text")),
+            sentence="Write a file of your memory.", rule=_WRITING),
+        Act(name="memory_append", args=(_OWNER, _FILE, _text(True, "what to add")),
+            sentence="Add text at the end of a file of your memory.", rule=_WRITING),
+        Act(name="memory_delete", args=(_OWNER, _FILE), sentence="Remove a file of your memory.",
+            rule=_WRITING),
         Act(name="report", args=(_text(True, "what your parent should know"),),
             sentence="Tell the agent above you something; it is data to it, not a command.", rule="to its parent"),
     )

@@ -119,6 +119,10 @@ class MemoryRules:
     approval: tuple[str, ...] = ()
     shared: tuple[SharedFolder, ...] = ()
 
+    def shares(self, folder: str) -> SharedFolder | None:
+        """What it may do with the shared folder of this name; None: its file does not list it."""
+        return next((each for each in self.shared if each.name == folder), None)
+
     @property
     def room(self) -> int:
         """How many tokens MEMORY.md may have: in the prompt, and in a request about it."""

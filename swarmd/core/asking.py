@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, cast
 
-from swarmd.core import instants
+from swarmd.core import authority, instants
 from swarmd.core.acts import ACTS, Arg
 from swarmd.core.changes import (
     AppendMemory,
@@ -84,9 +84,12 @@ def build(
     *,
     reserve: Callable[[], int],
     seen: Mapping[tuple[str, str], int] | None = None,
+    made_from: Mapping[tuple[str, str], tuple[int, str | None]] | None = None,
 ) -> list[Change]:
     """The changes that a call means (several only for `--to children`). `reserve` gives a new handoff's id;
     `seen` the version at which a session has read a key; None: an operator, who overwrites whatever is there.
+    `made_from` says of memory files what a session's text is made from: revision, and digest where it is none; of a
+    file that is not in it, the head.
 
     Raises BadInput and NotFound as `checked` does.
     """
@@ -108,7 +111,7 @@ def build(
         text = values.get(_TEXT_OF.get(name, ""), "")
         return [MoveHandoff(id=values["id"], move=Move(name.removeprefix("handoff_")), text=text)]
     if name.startswith("memory_"):
-        return [_memory(name, values, actor, world)]
+        return [_memory(name, values, actor, world, made_from or {})]
     return [Report(text=values["text"])]
 
 
@@ -138,17 +141,27 @@ def _sends(values: Mapping[str, Any], actor: Actor, world: World, reserve: Calla
     return [SendHandoff(id=reserve(), to=receiver, **rest) for receiver in receivers]
 
 
-def _memory(name: str, values: Mapping[str, Any], actor: Actor, world: World) -> Change:
-    agent = _own(values, actor, name)
+def _memory(
+    name: str,
+    values: Mapping[str, Any],
+    actor: Actor,
+    world: World,
+    made_from: Mapping[tuple[str, str], tuple[int, str | None]],
+) -> Change:
+    agent = str(values.get("agent") or actor.owner or _own(values, actor, name))
     if name == "memory_append":
         return AppendMemory(agent=agent, path=values["file"], text=values["text"])
     head = world.document(agent, values["file"])
+    base, base_hash = made_from.get((agent, values["file"]), (head.rev if head is not None else 0, None))
     if name == "memory_delete":
-        if head is None or head.data is None:
+        deleted = WriteMemory(agent=agent, path=values["file"], data=None, base=base, base_hash=base_hash)
+        # Whoever may not write there is refused, and does not learn by it whether there is such a file.
+        is_gone = head is None or head.data is None
+        if is_gone and authority.refusal(actor, deleted, world) is None:
             raise NotFound(f"{agent} has no memory file {values['file'][:100]!r}")
-        return WriteMemory(agent=agent, path=values["file"], data=None, base=head.rev)
+        return deleted
     try:
         data = values["text"].encode("utf-8")
     except UnicodeEncodeError:
         raise BadInput(f"{name}: the text must be UTF-8; it holds bytes that are not") from None
-    return WriteMemory(agent=agent, path=values["file"], data=data, base=head.rev if head is not None else 0)
+    return WriteMemory(agent=agent, path=values["file"], data=data, base=base, base_hash=base_hash)

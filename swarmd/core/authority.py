@@ -6,6 +6,7 @@ of the tree by asking.
 
 from __future__ import annotations
 
+from swarmd.core.agent import Agent
 from swarmd.core.changes import (
     AppendMemory,
     Change,
@@ -19,6 +20,7 @@ from swarmd.core.changes import (
 )
 from swarmd.core.handoffs import Handoff, Move
 from swarmd.core.memory import matches
+from swarmd.core.owners import shared_name, subject_of
 from swarmd.core.tree import Tree
 from swarmd.core.world import Actor, World
 
@@ -47,7 +49,7 @@ def refusal(actor: Actor, change: Change, world: World) -> str | None:
             move = change.move if isinstance(change, MoveHandoff) else None
             return None if handoff is None else _moving(agent, handoff, move, tree)
         case WriteMemory() | AppendMemory():
-            return _writing_memory(agent, change.agent, change.path, tree)
+            return _writing_memory(actor, change.agent, change.path, tree)
         case Report():
             return None
 
@@ -64,18 +66,33 @@ def may_read_keys(actor: Actor, agent: str, tree: Tree) -> str | None:
     return not_below(agent, actor.agent)
 
 
-def may_read_memory(actor: Actor, agent: str, tree: Tree) -> str | None:
-    """Memory: own, below, and what the agent's file lists in `memory.reads`."""
+def may_read_memory(actor: Actor, owner: str, tree: Tree) -> str | None:
+    """Memory (core.owners): own, below, and what the agent's file lists in `memory.reads` and `memory.shared`.
+
+    A folder about a subject is read by sessions about that subject alone: not by others of its agent, nor from above.
+    """
     if actor.agent is None:
         return None
     own = tree.agent(actor.agent)
-    if agent == actor.agent and own is not None and not own.memory.persistent:
-        return keeps_none(agent)
-    if tree.is_within(agent, actor.agent):
+    if owner in (actor.agent, actor.owner) and own is not None and not own.memory.persistent:
+        return keeps_none(actor.agent)
+    if owner == actor.owner:
         return None
-    if own is not None and agent in own.memory.reads and agent in tree:
-        return None
-    return f"{actor.agent} may not read the memory of {agent!r}: not below it, nor listed in its memory.reads"
+    folder = shared_name(owner)
+    if folder is not None:
+        shares = own is not None and own.memory.shares(folder) is not None
+        return None if shares else not_shared(folder, actor.agent)
+    if subject_of(owner) is None:
+        if tree.is_within(owner, actor.agent):
+            return None
+        if own is not None and owner in own.memory.reads and owner in tree:
+            return None
+    return f"{actor.agent} may not read the memory of {owner!r}: not below it, nor listed in its memory.reads"
+
+
+def not_shared(folder: str, agent: str) -> str:
+    """The words for a shared folder that does not exist and for one that the agent does not have: the same."""
+    return f"{agent} has no shared folder {folder!r}: its file lists none of that name in memory.shared"
 
 
 def may_read_session(actor: Actor, agent: str, subject: str | None, tree: Tree) -> str | None:
@@ -147,13 +164,30 @@ def _moving(agent: str, handoff: Handoff, move: Move | None, tree: Tree) -> str 
     )
 
 
-def _writing_memory(agent: str, target: str, path: str, tree: Tree) -> str | None:
-    if target != agent:
-        return f"{agent} may write only its own memory, not that of {target!r}"
+def _writing_memory(actor: Actor, target: str, path: str, tree: Tree) -> str | None:
+    agent = actor.name
     own = tree.agent(agent)
+    folder = shared_name(target)
+    if folder is not None:
+        return _writing_shared(agent, own, folder, path)
+    if target == agent and actor.subject is not None:
+        return f"a session about {actor.subject} may read the memory that {agent} has in general, and not write it"
+    if target != actor.owner:
+        return f"{agent} may write only its own memory, not that of {target!r}"
     if own is not None and not own.memory.persistent:
         return keeps_none(agent)
     read_only = own.memory.read_only if own is not None else ()
     if matches(path, (*read_only, *ARCHIVE)):
+        return f"{path} is read-only for {agent}"
+    return None
+
+
+def _writing_shared(agent: str, own: Agent | None, folder: str, path: str) -> str | None:
+    shares = own.memory.shares(folder) if own is not None else None
+    if shares is None:
+        return not_shared(folder, agent)
+    if not shares.write:
+        return f"the shared folder {folder!r} is read-only for {agent}: its file does not say write = true"
+    if matches(path, ARCHIVE):
         return f"{path} is read-only for {agent}"
     return None

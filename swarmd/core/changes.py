@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -137,6 +137,11 @@ def target_of(change: Change) -> str:
             return f"{change.agent}:{change.path}"
         case Report():
             return "parent"
+
+
+def owners_of(changes: Iterable[Change]) -> frozenset[str]:
+    """Whose memory folders these changes are about (core.owners)."""
+    return frozenset(change.agent for change in changes if isinstance(change, WriteMemory | AppendMemory))
 
 
 def change_to_json(change: Change) -> dict[str, Any]:

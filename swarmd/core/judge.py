@@ -58,6 +58,7 @@ def fold(
             continue
         why = None if approved else held_because(actor, change, world.tree)
         verdict = judge(actor, change, staged if why is None else aside, asked=asked)
+        staged.wished(change)
         if verdict.decision == "refused" and is_log(change):
             verdict = _superseded(f"what the session said is not kept in the log: {verdict.reason}")
         if why is not None:

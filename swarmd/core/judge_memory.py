@@ -6,7 +6,8 @@ from swarmd.core.changes import AppendMemory, WriteMemory
 from swarmd.core.interaction_log import appended_under, heading_problem
 from swarmd.core.memory import appended, path_problem, room_problem, tree_problems
 from swarmd.core.merge import merge
-from swarmd.core.names import unknown_agent
+from swarmd.core.names import unknown_agent, unknown_folder
+from swarmd.core.owners import agent_of_owner, owner_problem, shared_name
 from swarmd.core.staging import Conflict, MemoryWritten, Verdict
 from swarmd.core.world import Actor, Document, World
 
@@ -78,8 +79,8 @@ def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
 
 
 def _problem(actor: Actor, agent: str, path: str, head: Document | None, world: World) -> Verdict | None:
-    if actor.agent is None and agent not in world.tree:
-        return Verdict(decision="refused", reason=unknown_agent(agent), kind="not_found")
+    if actor.agent is None and (unknown := unknown_owner(agent, world)):
+        return Verdict(decision="refused", reason=unknown, kind="not_found")
     if problem := path_problem(path):
         return Verdict(decision="refused", reason=problem)
     if head is None or head.data is None:
@@ -87,6 +88,15 @@ def _problem(actor: Actor, agent: str, path: str, head: Document | None, world: 
         if problems := tree_problems([*others, path]):
             return Verdict(decision="refused", reason=problems[0])
     return None
+
+
+def unknown_owner(owner: str, world: World) -> str | None:
+    """Why nobody in force has a folder of this owner, or None where somebody has or may have it."""
+    folder = shared_name(owner)
+    if folder is not None:
+        return None if world.tree.sharers(folder) else unknown_folder(folder)
+    agent = agent_of_owner(owner) or owner
+    return owner_problem(owner) if agent in world.tree else unknown_agent(agent)
 
 
 def _written(

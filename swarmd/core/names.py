@@ -50,6 +50,11 @@ def text_problem(what: str, text: str, limit: int, *, may_be_empty: bool = False
     return None
 
 
+def unknown_folder(name: str) -> str:
+    """The sentence for a shared folder that no agent in force has."""
+    return f"no agent has a shared folder {name!r}; swarmd memory shared lists those that files name in memory.shared"
+
+
 def unknown_agent(name: str) -> str:
     """The sentence for a name that no agent in force has, with what to do next."""
     return f"no agent is named {name!r}; swarmd agent list shows all, and swarmd reload takes up new files"

@@ -14,6 +14,10 @@ from swarmd.core.sessions import OUTCOMES
 from swarmd.core.tools import Tool
 
 _AGENT = Arg(name="agent", kind="agent", help="the agent's name")
+_OWNER = Arg(
+    name="agent", kind="agent", help="the agent's name; @NAME: a shared folder; AGENT@SUBJECT: of a subject"
+)
+_SUBJECT = Arg(name="subject", required=False, help="whom or what the session is about; left out: nobody")
 _ONE = Arg(name="agent", kind="agent", required=False, help="only of this agent; left out: of all")
 _SESSION = Arg(name="session", help="a number, an agent's name for its last session, or AGENT@TIME")
 _KEY = Arg(name="key", help="the key's name")
@@ -63,7 +67,7 @@ _READS = (
           *_LIST),
     _read("prompt", "Exactly what a session of the agent would be given now; nothing is spent.", _AGENT,
           Arg(name="trigger", required=False, help="as if this had started it: cron, every, at, manual, handoff ..."),
-          Arg(name="at", kind="time", required=False, help="as of this moment")),
+          Arg(name="at", kind="time", required=False, help="as of this moment"), _SUBJECT),
     _read("session_list", "Sessions, newest first.", _ONE,
           Arg(name="outcome", required=False, help="only those that ended so", choices=OUTCOMES), *_LIST),
     _read("session_show", "One session: outcome, reason and every change with its verdict.", _SESSION),
@@ -79,25 +83,27 @@ _READS = (
     _read("handoff_show", "One handoff with its thread.", Arg(name="id", kind="int", help="the handoff's number")),
     _read("report_list", "What agents have reported to those above them, newest first.",
           Arg(name="from", kind="agent", required=False, help="only those of this agent"), *_LIST),
-    _read("memory_list", "The files of an agent's memory.", _AGENT),
-    _read("memory_show", "The text of a memory file.", _AGENT, _FILE,
+    _read("memory_list", "The files of an agent's memory.", _OWNER),
+    _read("memory_show", "The text of a memory file.", _OWNER, _FILE,
           Arg(name="rev", kind="int", required=False, help="as of this revision; left out: as it is")),
     _read("memory_search", "Search memory and archives, keys, handoffs, and what sessions said, did and printed. All "
           'words must be there; "several words" stand together; word* is a beginning.', _TEXT, _ONE,
           Arg(name="kind", required=False, help="only this kind",
               choices=SEARCH_KINDS), *_LIST),
     _read("session_search", "Search what sessions said, called, were answered and printed.", _TEXT, _ONE, *_LIST),
-    _read("memory_history", "The revisions of an agent's memory, newest first.", _AGENT,
+    _read("memory_history", "The revisions of an agent's memory, newest first.", _OWNER,
           Arg(name="file", required=False, help="only of this file")),
-    _read("memory_diff", "What has changed in a memory file since a revision.", _AGENT, _FILE, _REV,
+    _read("memory_diff", "What has changed in a memory file since a revision.", _OWNER, _FILE, _REV,
           Arg(name="other", kind="int", required=False, help="up to this revision; left out: up to now")),
-    _read("memory_blame", "Who wrote each line of a memory file, and when.", _AGENT, _FILE),
+    _read("memory_blame", "Who wrote each line of a memory file, and when.", _OWNER, _FILE),
     _read("skill_list", "An agent's skills: the operator's and its own, with what is wrong with some.", _AGENT),
     _read("skill_show", "The text of a skill and the names of its other files, or one of these.", _AGENT,
           Arg(name="name", help="the skill's name"),
           Arg(name="file", required=False, help="one of its other files; left out: SKILL.md")),
-    _read("memory_conflicts", "Lines of the agent's that met a person's edit and stand aside.", _AGENT),
-    _read("memory_export", "Every file of an agent's memory with its whole text; it may be much.", _AGENT),
+    _read("memory_conflicts", "Lines of the agent's that met a person's edit and stand aside.", _OWNER),
+    _read("memory_subjects", "Whom or what an agent's sessions were about, and what it keeps about each.", _AGENT),
+    _read("memory_shared", "The folders that agents share: who has each, who may write it, what is in it."),
+    _read("memory_export", "Every file of an agent's memory with its whole text; it may be much.", _OWNER),
 )  # fmt: skip
 
 _SENTENCES: Mapping[str, str] = {
@@ -127,7 +133,7 @@ _OPERATORS_ACTS = (
          Arg(name="text", required=False, help="work to hand it with this"),
          Arg(name="mode", required=False, choices=("commit", "no_commit", "dry_run"),
              help="no_commit: run for real and save nothing; dry_run: start nothing, only tell what would be"),
-         Arg(name="force", kind="flag", required=False, help="also where it is paused"),
+         Arg(name="force", kind="flag", required=False, help="also where it is paused"), _SUBJECT,
          Arg(name="trigger", required=False, choices=("manual", "consolidate"),
              help="consolidate: no work, but a session that puts its memory in order")),
     _act("session_cancel", "End a session; what it has staged stays as a draft.", _SESSION),
@@ -150,11 +156,13 @@ _OPERATORS_ACTS = (
          Arg(name="old", kind="agent", help="its name before"), Arg(name="new", kind="agent", help="its name now")),
     _act("forget", "Remove keys and memory of an agent whose file is gone, for good.",
          Arg(name="name", kind="agent", help="the agent's name")),
+    _act("forget_subject", "Remove for good all that an agent keeps about a subject.", _AGENT,
+         Arg(name="subject", help="as memory_subjects lists it")),
     _act("memory_compact", "Put a summary in the place of an agent's MEMORY.md; its whole text goes to the archive.",
          _AGENT,
          Arg(name="summary", required=False, help="your own summary; left out: the agent's summarizer makes one")),
-    _act("memory_restore", "Make an earlier revision of a memory file the newest.", _AGENT, _FILE, _REV),
-    _act("memory_take", "Settle a conflict of an agent's memory.", _AGENT,
+    _act("memory_restore", "Make an earlier revision of a memory file the newest.", _OWNER, _FILE, _REV),
+    _act("memory_take", "Settle a conflict of an agent's memory.", _OWNER,
          Arg(name="conflict", kind="int", help="its id, as memory_conflicts tells it"),
          Arg(name="side", choices=("ours", "theirs"),
              help="theirs leaves the file as it is, ours puts the agent's lines in")),
@@ -168,7 +176,8 @@ _OPERATORS_ACTS = (
 
 def _of(act: Act) -> Tool:
     """An act as an operator has it, who is no agent and names the one that is meant."""
-    args = [_AGENT if arg.name == "agent" else arg for arg in act.args]
+    whose = _OWNER if act.name.startswith("memory_") else _AGENT
+    args = [whose if arg.name == "agent" else arg for arg in act.args]
     if act.name == "memory_write":
         args.append(_BASE)
     return _act(act.name, _SENTENCES.get(act.name, act.sentence), *args)
@@ -192,4 +201,4 @@ def with_authority_of(tools: Mapping[str, Tool], operators_only: frozenset[str])
 
 
 def _own(arg: Arg) -> Arg:
-    return replace(arg, required=False, help="left out: the one acted as") if arg is _AGENT else arg
+    return replace(arg, required=False, help="left out: the one acted as") if arg in (_AGENT, _OWNER) else arg

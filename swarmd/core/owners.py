@@ -49,6 +49,16 @@ def subject_problem(subject: str) -> str | None:
     )
 
 
+def is_about(owner: str, agent: str) -> bool:
+    """Whether it is a folder of the agent's: its own, or one about a subject."""
+    return agent_of_owner(owner) == agent
+
+
+def renamed(owner: str, old: str, new: str) -> str:
+    """The owner after the agent `old` was renamed to `new`."""
+    return new + owner[len(old) :] if is_about(owner, old) else owner
+
+
 def owner_problem(owner: str) -> str | None:
     """Why no folder can have this owner, or None."""
     shared = shared_name(owner)

@@ -9,6 +9,7 @@ from swarmd.core import consolidation_prompt
 from swarmd.core.consolidation_prompt import consolidation_rules
 from swarmd.core.fences import Mark, code_for, render, section, text_of
 from swarmd.core.prompt_approvals import approvals_part
+from swarmd.core.prompt_shared import general_part, readable_part, shared_part
 from swarmd.core.prompt_skills import skills_part
 from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
 from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
@@ -19,12 +20,12 @@ from swarmd.core.snapshot import Prompt, Section, Snapshot
 from swarmd.core.standing import standing_for
 
 PARTS = (
-    skills_part, memory_part, files_part, keys_part, below_part, handoffs_part, sent_part, approvals_part, last_part,
-    why_part, time_part,
+    skills_part, shared_part, readable_part, general_part, memory_part, files_part, keys_part, below_part,
+    handoffs_part, sent_part, approvals_part, last_part, why_part, time_part,
 )  # fmt: skip
 """The sections of the user part, from what changes least to what changes most: a provider's cache of the beginning
 stays good for as long as nothing before it has changed."""
-UNMENTIONED = frozenset({"skills", "approvals"})
+UNMENTIONED = frozenset({"skills", "shared", "readable", "general", "approvals"})
 """Sections that are not even named where they are empty: most agents never have anything in them."""
 
 OPENING = "opens this message: this is its code"

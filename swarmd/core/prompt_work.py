@@ -194,10 +194,8 @@ def _lines(lead: str, texts: Iterable[str]) -> list[tuple[Pieces, ...]]:
 
 
 def _conflict(conflict: ConflictSeen) -> tuple[Pieces, ...]:
-    line = Ours(
-        line=f"conflict {conflict.id}, line {conflict.line:,} of the file; take one: {_take(conflict.id)}"
-    )
-    path = quoted("file", conflict.path)
+    line = Ours(line=f"conflict {conflict.id}, line {conflict.line:,} of the file; {_take(conflict)}")
+    path = quoted(f"file in {conflict.owner}" if conflict.owner else "file", conflict.path)
     yours = quoted("your lines", conflict.ours) if conflict.ours else (Ours(line="your lines: none"),)
     theirs = (
         quoted("the file's lines", conflict.theirs)
@@ -207,8 +205,10 @@ def _conflict(conflict: ConflictSeen) -> tuple[Pieces, ...]:
     return (line, *path, *yours, *theirs), (line, *path)
 
 
-def _take(number: int) -> str:
-    return f"`swarmd memory conflicts --take ours {number}` or `--take theirs {number}`"
+def _take(conflict: ConflictSeen) -> str:
+    if conflict.owner:
+        return "write your lines anew where they still hold: a person ends the conflict"
+    return f"take one: `swarmd memory conflicts --take ours {conflict.id}` or `--take theirs {conflict.id}`"
 
 
 def why_part(snapshot: Snapshot, count: Count) -> Part:

@@ -9,6 +9,7 @@ from typing import Any
 
 from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff
+from swarmd.core.owners import subject_owner
 from swarmd.core.skills import Skill
 from swarmd.core.world import Document, Key
 
@@ -81,14 +82,39 @@ class ApprovalSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileSeen:
+    """A memory file of which only the beginning is shown; `start` is that, in bytes."""
+
+    path: str
+    rev: int
+    size: int
+    start: bytes
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSeen:
+    """A folder of notes beside the session's own, by its owner (core.owners). `first` is its MEMORY.md, `files` are
+    the others; of a folder that it only may read when it wants to, all stand in `files`.
+    """
+
+    owner: str
+    first: Document | None = None
+    files: tuple[FileSeen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictSeen:
-    """Lines of the agent's that met other edits and stand aside."""
+    """Lines of the agent's that met other edits and stand aside. `owner`: in whose folder, where it is not the
+    session's own.
+    """
 
     id: int
     path: str
     line: int
     ours: str
     theirs: str
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +155,7 @@ class Snapshot:
     zone: str
     trigger: Trigger
     skills: tuple[Skill, ...] = ()
-    """The operator's; the agent's own stand in its memory."""
+    """The operator's, and those that stand in its memory."""
     memory: tuple[Document, ...] = ()
     keys: tuple[Key, ...] = ()
     below: tuple[Below, ...] = ()
@@ -151,6 +177,24 @@ class Snapshot:
     token_overhead: int = 0
     transcripts: Transcripts | None = None
     """Of a consolidation alone."""
+    subject: str | None = None
+    """Whom or what the session is about: `memory` is then the agent's folder about that subject."""
+    shared: tuple[FolderSeen, ...] = ()
+    """The shared folders that its file lists, in that order."""
+    readable: tuple[FolderSeen, ...] = ()
+    """The MEMORY.md of each agent whose memory its file lets it read, in that order."""
+    general: FolderSeen | None = None
+    """In a session about a subject: the memory that the agent has in general."""
+
+    @property
+    def owner(self) -> str:
+        """Whose folder `memory` is (core.owners)."""
+        return self.agent.name if self.subject is None else subject_owner(self.agent.name, self.subject)
+
+    @property
+    def others(self) -> tuple[FolderSeen, ...]:
+        """Every folder that is shown beside `memory`."""
+        return (*self.shared, *self.readable, *((self.general,) if self.general is not None else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from swarmd.core.changes import Change, WriteMemory
+from swarmd.core.digests import digest
 from swarmd.core.handoffs import FINAL, Entry, Handoff
 from swarmd.core.memory import is_archive
 from swarmd.core.tree import Tree
@@ -96,6 +98,14 @@ class Staged:
         self._handoffs: dict[int, Handoff] = {}
         self._created: list[Handoff] = []
         self._documents: dict[tuple[str, str], Document] = {}
+        self._wished: list[bytes] = []
+
+    def wished(self, change: Change) -> None:
+        """Remember a text as its writer left it: a later change of the same set may be made from it, which a merge
+        has made no revision of.
+        """
+        if isinstance(change, WriteMemory) and change.data is not None:
+            self._wished.append(change.data)
 
     def apply(self, effects: Iterable[Effect]) -> None:
         """Lay these over what is there."""
@@ -199,8 +209,9 @@ class Staged:
         return self._base.revision(agent, path, rev)
 
     def blob(self, hash: str) -> bytes | None:
-        """As World."""
-        return self._base.blob(hash)
+        """As World; also what earlier changes have wished to write."""
+        wished = next((data for data in self._wished if digest(data) == hash), None)
+        return wished if wished is not None else self._base.blob(hash)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,8 @@ class Tool:
 
 
 _AGENT = Arg(name="agent", kind="agent", required=False, help="whose; left out: your own")
+_OWNER = Arg(name="agent", kind="agent", required=False,
+             help="whose; left out: your own; @NAME: the shared folder of that name")  # fmt: skip
 _COUNT = Arg(name="n", kind="int", required=False, help="how many at most")
 _FOUND = Arg(name="text", help="the words to find, few and telling")
 _OF_AGENT = Arg(
@@ -63,9 +65,9 @@ _READS = (
         Arg(name="status", kind="status", required=False, help="only those with this status"), _COUNT,
     ),
     _read("handoff_show", "One handoff with its thread.", Arg(name="id", kind="int", help="the handoff's number")),
-    _read("memory_list", "The files of your memory, or of one that you may read.", _AGENT),
+    _read("memory_list", "The files of your memory, or of one that you may read.", _OWNER),
     _read(
-        "memory_show", "The text of a memory file.", _AGENT,
+        "memory_show", "The text of a memory file.", _OWNER,
         Arg(name="file", required=False, help="the file's path; left out: MEMORY.md"),
     ),
     _read("skill_list", "Your skills: what each is for, the operator's and your own.", _AGENT),

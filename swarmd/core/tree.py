@@ -14,7 +14,7 @@ class Tree:
     that got in all the same grants nobody anything (every agent in it counts as a root).
     """
 
-    __slots__ = ("_agents", "_children", "_parents")
+    __slots__ = ("_agents", "_children", "_parents", "_sharers")
 
     def __init__(self, agents: Mapping[str, Agent]) -> None:
         self._agents = dict(sorted(agents.items()))
@@ -24,6 +24,10 @@ class Tree:
         self._children: dict[str | None, list[str]] = {}
         for name in self._agents:
             self._children.setdefault(self._parents.get(name), []).append(name)
+        self._sharers: dict[str, list[str]] = {}
+        for name, agent in self._agents.items():
+            for folder in agent.memory.shared:
+                self._sharers.setdefault(folder.name, []).append(name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._agents
@@ -77,6 +81,14 @@ class Tree:
             found.append(child)
             waiting.extend(reversed(self.children(child)))
         return found
+
+    def sharers(self, folder: str) -> list[str]:
+        """The agents whose files list the shared folder of this name, sorted."""
+        return list(self._sharers.get(folder, ()))
+
+    def shared_folders(self) -> list[str]:
+        """The names of all shared folders that any file lists, sorted."""
+        return sorted(self._sharers)
 
     def depth(self, name: str) -> int:
         """How many agents stand above."""

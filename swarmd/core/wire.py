@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from swarmd.core.digests import digest
+from swarmd.core.owners import subject_owner
 
 JSON = Any
 """A JSON value: str, int, float, bool, None, list of them, dict of str to them."""
@@ -77,6 +78,19 @@ class Request:
     """Values to be masked wherever output is kept."""
     acts: bool = True
     """Whether its programs may speak at the desk; False: they get neither socket nor token."""
+    subject: str | None = None
+    """What the session is about: its memory is then the agent's folder about that subject."""
+
+    @property
+    def owner(self) -> str:
+        """Whose folder its memory is (core.owners)."""
+        return self.agent if self.subject is None else subject_owner(self.agent, self.subject)
+
+    @property
+    def about_itself(self) -> dict[str, str]:
+        """What the environment of the session's programs says of who they act as."""
+        said = {"SWARMD_AGENT": self.agent, "SWARMD_SESSION": str(self.session)}
+        return said if self.subject is None else {**said, "SWARMD_SUBJECT": self.subject}
 
 
 Outcome = Literal["success", "failed", "unavailable", "timed_out", "cancelled", "lost"]

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from swarmd.config.watch import SCAN_SECONDS, FolderWatch, Watched
+from swarmd.core.owners import agent_of_owner, shared_owner
 from swarmd.daemon import logs
 from swarmd.daemon.clock import RealClock
 from swarmd.daemon.daemon import TICK_SECONDS, Daemon
@@ -174,13 +175,21 @@ async def _hanging_up(daemon: Daemon, notifier: Notifier, reload: asyncio.Event)
 async def _adopting(daemon: Daemon, edits: FolderWatch, memory: asyncio.Event) -> None:
     """Take over hand edits of memory files soon after they were made; before a session they always are."""
     found = HandEdits(daemon.places.state / "memory", daemon.store.folders,
-                      lambda agent: daemon.starter.busy(agent).running is not None)  # fmt: skip
+                      lambda owner: daemon.starter.busy(agent_of_owner(owner) or "").running is not None)  # fmt: skip
     while True:
         await daemon.attempt("watching memory files", edits.renew())
-        agents = list(tree_of(daemon.reader))
-        await daemon.attempt("adopting hand edits", asyncio.to_thread(found.look, agents))
+        owners = _owners(daemon)
+        await daemon.attempt("adopting hand edits", asyncio.to_thread(found.look, owners))
         await asyncio.sleep(ADOPT_SECONDS)
         await _woken(memory, MINUTE_SECONDS)
+
+
+def _owners(daemon: Daemon) -> list[str]:
+    """Whose folders people may edit: agents', shared ones, and those about subjects."""
+    tree = tree_of(daemon.reader)
+    return [
+        *tree, *map(shared_owner, tree.shared_folders()), *daemon.store.folders.about_subjects(tree),
+    ]  # fmt: skip
 
 
 async def _woken(event: asyncio.Event, seconds: float) -> None:

@@ -161,7 +161,7 @@ class LoopControl:
         return slots.queue(
             connection, agent=wish.agent, trigger=wish.trigger, now=now, by=wish.by, mode=wish.mode,
             note=_note(wish, handoff),
-            cause_handoff=handoff, depth=1 if handoff is not None else 0,
+            cause_handoff=handoff, depth=1 if handoff is not None else 0, subject=wish.subject,
         )  # fmt: skip
 
     def ended(self, id: int) -> None:

@@ -256,9 +256,7 @@ def _programs(
         *(name for server in options.mcp_servers.values() for name in server.pass_env),
     ]
     # SWARMD_SESSION without a token: `swarmd` refuses, and does not take the model's shell for an operator.
-    own = {
-        "SWARMD_AGENT": request.agent, "SWARMD_SESSION": str(request.session), "SWARMD_MEMORY": where.memory,
-    }  # fmt: skip
+    own = {**request.about_itself, "SWARMD_MEMORY": where.memory}
     return ProgramsJob(
         session=request.session, workdir=host.workdir(request, options.workdir),
         env=environment(request, host, where, env=options.env, pass_env=options.pass_env) | own,

@@ -74,11 +74,7 @@ def _start(command: Sequence[str], request: Request, host: Host, where: Workspac
     workdir, pass_env = options.get("workdir"), options.get("pass_env", ())
     env = environment(request, host, where, env=options.get("env", {}), pass_env=pass_env)
     # SWARMD_SESSION without a token: `swarmd` refuses, and does not take the check for an operator.
-    own = {
-        "SWARMD_AGENT": request.agent,
-        "SWARMD_SESSION": str(request.session),
-        "SWARMD_MEMORY": where.memory,
-    }
+    own = {**request.about_itself, "SWARMD_MEMORY": where.memory}
     return Start(
         program=program(command[0], request.folder),
         argv=list(command),

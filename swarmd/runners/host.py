@@ -66,9 +66,11 @@ class Host:
         )
 
     def home(self, request: Request) -> str:
-        """The session's HOME: the agent's own folder under state, or the path that its file names."""
+        """The session's HOME: a folder under state of the agent's own, or of the agent's about the session's subject;
+        or the path that its file names.
+        """
         chosen = str(request.sandbox.get("home", "private"))
-        return os.path.join(self.homes_dir, request.agent) if chosen == "private" else chosen
+        return os.path.join(self.homes_dir, request.owner) if chosen == "private" else chosen
 
     def workdir(self, request: Request, chosen: str | None) -> str:
         """`workdir` as the agent's file means it (a relative one starts at that file), else the home."""

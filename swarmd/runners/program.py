@@ -143,8 +143,7 @@ class ProgramRunner:
             _write(path, data)
         # Without a token in it, `swarmd` refuses what is started here, and does not take it for an operator.
         said = {
-            "SWARMD_AGENT": request.agent,
-            "SWARMD_SESSION": str(request.session),
+            **request.about_itself,
             "SWARMD_PROMPT": where.prompt,
             "SWARMD_MEMORY": where.memory,
         }

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from swarmd.core import acts, asking
-from swarmd.core.changes import AppendMemory, Change, WriteMemory, target_of
+from swarmd.core.changes import Change, WriteMemory, owners_of, target_of
 from swarmd.core.documents import memory_doc, written_doc
+from swarmd.core.owners import agent_of_owner, owner_problem, shared_name
 from swarmd.core.world import Actor
 from swarmd.errors import NO_UTF8, BadInput, NotFound, Refused
 from swarmd.places import Places
@@ -88,12 +89,8 @@ class Service:
     def _act(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
         """One act is a change set of one; what it touches is judged and written in one transaction."""
         actor = caller.actor(SqlWorld(self.store.reader(), self.now()).tree)
-        owner = args.get("agent") or actor.agent
-        if (
-            name.startswith("memory_")
-            and isinstance(owner, str)
-            and queries.is_in_force(self.store.reader(), owner)
-        ):
+        owner = args.get("agent") or actor.owner
+        if name.startswith("memory_") and isinstance(owner, str) and self._may_have_files(owner):
             self.store.folders.settle(owner)
         documents, memory_of = self.store.writer.do(
             lambda connection: self._commit(connection, actor, name, args)
@@ -101,6 +98,15 @@ class Service:
         self.publish(memory_of)
         self.control.wake()
         return {"items": documents, "next": None} if args.get("to") == "children" else documents[0]
+
+    def _may_have_files(self, owner: str) -> bool:
+        """Whether it is an owner of those in force; a name that is none must not become a path."""
+        if owner_problem(owner) is not None:
+            return False
+        reader, folder = self.store.reader(), shared_name(owner)
+        if folder is not None:
+            return bool(SqlWorld(reader, self.now()).tree.sharers(folder))
+        return queries.is_in_force(reader, agent_of_owner(owner) or "")
 
     def _commit(
         self, connection: Connection, actor: Actor, name: str, args: Mapping[str, Any]
@@ -129,7 +135,7 @@ class Service:
         """A change set in an operator's name, with `also` in the same transaction. Raises Refused, and writes nothing,
         when any change is refused.
         """
-        for owner in {change.agent for change in changes if isinstance(change, WriteMemory | AppendMemory)}:
+        for owner in owners_of(changes):
             self.store.folders.settle(owner)
 
         def work(connection: Connection) -> committing.Committed:

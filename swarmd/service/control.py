@@ -31,6 +31,7 @@ class RunWish:
     file_path: str | None = None
     force: bool = False
     from_session: int | None = None
+    subject: str | None = None
     """An earlier session, whose snapshot the new one is given; it saves nothing."""
     trigger: str = "manual"
     """Or `compact`: its memory is to be made small, by `summary` where a person gives one; or `consolidate`: it is to

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from swarmd.core.documents import file_doc, memory_doc
 from swarmd.core.memory import is_archive, path_problem
+from swarmd.core.owners import shared_name, shared_owner, subject_owner
 from swarmd.errors import BadInput, NotFound
 from swarmd.service.quarantined import NOTE, Untainted
 from swarmd.service.view import JSON, Args, View, items, number, one_more, page, text, window
-from swarmd.store import queries
+from swarmd.store import owners, queries
 from swarmd.store.rows import DamagedText, is_text
 
 if TYPE_CHECKING:
@@ -161,5 +162,40 @@ def memory_conflicts(view: View, args: Args) -> JSON:
     """Lines of an agent's that met other edits and stand aside."""
     agent = view.memory_of(args)
     names = ("id", "agent", "path", "line", "ours", "theirs", "session", "by", "at")
-    found = queries.conflicts(view.connection, agent, untainted=view.actor.agent is not None)
+    # Of a folder that others write too, a session is told of its own lines: those of others are not in the file.
+    own = view.actor.agent
+    of = (own, view.actor.subject) if own is not None and shared_name(agent) is not None else None
+    found = queries.conflicts(view.connection, agent, of=of, untainted=own is not None)
     return items([{name: row[name] for name in names} for row in found])
+
+
+def memory_subjects(view: View, args: Args) -> JSON:
+    """Whom or what an agent's sessions were about, and what it keeps about each."""
+    agent = view.agent(args)
+    found = owners.subjects(view.connection, agent)
+    sizes = owners.sizes(view.connection, [subject_owner(agent, subject) for subject in found])
+    rows = []
+    for subject, facts in found.items():
+        owner = subject_owner(agent, subject)
+        files, size = sizes[owner]
+        rows.append(
+            {"agent": agent, "subject": subject, "owner": owner, "files": files, "bytes": size, **facts}
+        )
+    return items(rows)
+
+
+def memory_shared(view: View, args: Args) -> JSON:
+    """The shared folders that agent files name: who has each, who may write it, what is in it."""
+    names = view.tree.shared_folders()
+    sizes = owners.sizes(view.connection, [shared_owner(name) for name in names])
+    rows = []
+    for name in names:
+        sharers = [(agent, view.tree.agents[agent].memory.shares(name)) for agent in view.tree.sharers(name)]
+        files, size = sizes[shared_owner(name)]
+        rows.append({
+            "name": name, "owner": shared_owner(name), "files": files, "bytes": size,
+            "agents": [agent for agent, _ in sharers],
+            "writers": [agent for agent, folder in sharers if folder is not None and folder.write],
+            "approval": [agent for agent, folder in sharers if folder is not None and folder.approval],
+        })  # fmt: skip
+    return items(rows)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from swarmd.core.consolidation import problem_of
 from swarmd.core.names import REASON_BYTES, text_problem
+from swarmd.core.owners import renamed
 from swarmd.core.sessions import CONSOLIDATE
 from swarmd.errors import BadInput, Busy, NotFound, Refused
 from swarmd.service import attention, rows
@@ -17,11 +18,12 @@ from swarmd.service.operating_approvals import approval_approve, approval_deny
 from swarmd.service.operating_import import memory_import
 from swarmd.service.operating_memory import memory_compact, memory_restore, memory_take
 from swarmd.service.operating_sessions import session_apply, session_cancel, session_discard, session_revert
+from swarmd.service.operating_subjects import forget_subject
 from swarmd.service.quarantine import session_quarantine, session_unquarantine
 from swarmd.service.reading import read
 from swarmd.service.sessions_named import must_be_free, named
-from swarmd.service.view import JSON, Args, View, text
-from swarmd.store import audit, holding, moving, queries
+from swarmd.service.view import JSON, Args, View, subject_of, text
+from swarmd.store import audit, holding, moving, owners, queries
 from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
 
@@ -99,27 +101,23 @@ def run(service: Service, caller: Operator, args: Args) -> JSON:
             f"{agent} is paused at {held[0]}; resume it with swarmd resume {held[0]}, or add --force"
         )
     must_be_free(view, agent)
-    trigger = _trigger(view, agent, args)
+    subject, trigger = subject_of(args), _trigger(view, agent, args)
     earlier = _earlier(view, agent, mode, args)
     if mode == "dry_run":
         return _dry_run(service, view, agent, args)
     given = {name: text(args, name, required=False) or None for name in ("text", "file_text", "file_path")}
     wish = RunWish(
-        agent=agent,
-        by=caller.by,
-        mode=mode,
-        force=bool(args.get("force")),
-        from_session=earlier,
-        trigger=trigger,
-        **given,
-    )
+        agent=agent, by=caller.by, mode=mode, force=bool(args.get("force")), trigger=trigger,
+        from_session=None if earlier is None else earlier["id"],
+        subject=subject if earlier is None else earlier["subject"], **given,
+    )  # fmt: skip
     id = service.control.run(wish)
     found = read(service.view(caller), "session_show", {"session": id})
     if earlier is None:
         return found
     from swarmd.service.comparing import compared
 
-    there = read(service.view(caller), "session_show", {"session": earlier})
+    there = read(service.view(caller), "session_show", {"session": earlier["id"]})
     return {**found, "compared": compared(service.view(caller), there, found)}
 
 
@@ -129,8 +127,10 @@ def _trigger(view: View, agent: str, args: Args) -> str:
     if trigger not in ("manual", CONSOLIDATE):
         raise BadInput(f"trigger: {trigger!r:.40} is neither manual nor {CONSOLIDATE}")
     if trigger == CONSOLIDATE:
-        if any(args.get(name) is not None for name in ("text", "file_text", "from_session")):
-            raise BadInput(f"trigger: {CONSOLIDATE} goes with no text, no other file and no earlier session")
+        if any(args.get(name) is not None for name in ("text", "file_text", "from_session", "subject")):
+            raise BadInput(
+                f"trigger: {CONSOLIDATE} goes with no text, no other file, no earlier session and no subject"
+            )
         definition = view.tree.agent(agent)
         problem = None if definition is None else problem_of(definition)
         if problem is not None:
@@ -138,14 +138,18 @@ def _trigger(view: View, agent: str, args: Args) -> str:
     return trigger
 
 
-def _earlier(view: View, agent: str, mode: str, args: Args) -> int | None:
-    """The session whose snapshot is to be given again. Raises before anything is queued where it is not kept."""
+def _earlier(view: View, agent: str, mode: str, args: Args) -> queries.Row | None:
+    """The row of the session whose snapshot is to be given again. Raises where it is not kept, before anything is
+    queued.
+    """
     if args.get("from_session") is None:
         return None
     if mode != "no_commit" or args.get("text") is not None:
         raise BadInput(
             "from_session: what it wants is of another day: it goes with no_commit, and without a text"
         )
+    if args.get("subject") is not None:
+        raise BadInput("subject: a session given again is about what the earlier one was about: leave it out")
     from swarmd.store.bases import rebuilt
 
     row = named(view, args["from_session"])
@@ -156,7 +160,7 @@ def _earlier(view: View, agent: str, mode: str, args: Args) -> int | None:
     if row["agent"] != agent:
         raise BadInput(f"from_session: session {row['id']} is one of {row['agent']}, not of {agent}")
     rebuilt(view.connection, row)
-    return int(row["id"])
+    return row
 
 
 def _dry_run(service: Service, view: View, agent: str, args: Args) -> JSON:
@@ -207,15 +211,18 @@ def rename(service: Service, caller: Operator, args: Args) -> JSON:
         )
     if any(row["agent"] == old for row in queries.live(view.connection)):
         raise Busy(f"a session of {old} waits or runs; wait for it, or cancel it")
-    service.store.folders.settle(old)
+    folders = [old, *owners.folders_of(view.connection, old)]
+    for owner in folders:
+        service.store.folders.settle(owner)
 
     def work(connection: Connection) -> None:
         moving.rename(connection, old, new)
         audit.write(connection, at=service.now(), by=caller.by, act="rename", target=new, detail={"old": old})
 
     service.store.writer.do(work)
-    service.store.folders.drop(old)
-    service.store.folders.settle(new)
+    for owner in folders:
+        service.store.folders.drop(owner)
+        service.store.folders.settle(renamed(owner, old, new))
     return {"old": old, "new": new}
 
 
@@ -234,9 +241,11 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
         audit.write(connection, at=service.now(), by=caller.by, act="forget", target=name)
         return moving.forget(connection, name)
 
+    folders = [name, *owners.folders_of(view.connection, name)]
     texts = service.store.writer.do(work)
-    # The folder first: a file whose text the store does not know is a person's, and stays.
-    service.store.folders.drop(name)
+    # The folders first: a file whose text the store does not know is a person's, and stays.
+    for owner in folders:
+        service.store.folders.drop(owner)
     service.store.writer.do(lambda connection: moving.forget_texts(connection, texts))
     return {"name": name, "forgotten": True}
 
@@ -244,8 +253,8 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
 ACTS: Mapping[str, Act] = {
     "pause": pause, "resume": resume, "run": run, "session_cancel": session_cancel, "session_apply": session_apply,
     "session_discard": session_discard, "session_revert": session_revert, "attention_ack": attention_ack,
-    "reload": reload, "rename": rename, "forget": forget, "memory_restore": memory_restore,
-    "memory_take": memory_take, "memory_import": memory_import, "memory_compact": memory_compact,
-    "approval_approve": approval_approve, "approval_deny": approval_deny,
+    "reload": reload, "rename": rename, "forget": forget, "forget_subject": forget_subject,
+    "memory_restore": memory_restore, "memory_take": memory_take, "memory_import": memory_import,
+    "memory_compact": memory_compact, "approval_approve": approval_approve, "approval_deny": approval_deny,
     "session_quarantine": session_quarantine, "session_unquarantine": session_unquarantine,
 }  # fmt: skip

@@ -56,7 +56,8 @@ def session_apply(service: Service, caller: Operator, args: Args) -> JSON:
         raise Refused(
             f"session {row['id']} is in quarantine; swarmd session unquarantine {row['id']} first, or discard the draft"
         )
-    of_session = {"session": row["id"], "depth": row["depth"], "cause_handoff": row["cause_handoff"]}
+    of_session = {"session": row["id"], "depth": row["depth"], "cause_handoff": row["cause_handoff"],
+                  "subject": row["subject"]}  # fmt: skip
     if args.get("as_operator"):
         actor = Actor(by=caller.by, **of_session)
         changes = [

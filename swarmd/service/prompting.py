@@ -16,10 +16,10 @@ from swarmd.core.sessions import CONSOLIDATE
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import rows
-from swarmd.service.view import JSON, Args, View, moment, text
+from swarmd.service.view import JSON, Args, View, moment, subject_of, text
 from swarmd.session import consolidating as consolidating_session
 from swarmd.session.instructions import standing
-from swarmd.session.skills import skills_of
+from swarmd.session.skills import skills_of, with_own
 from swarmd.session.tokens import TokenCounter
 from swarmd.store import adaptive
 from swarmd.store.snapshots import snapshot
@@ -66,9 +66,10 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
     reasons = (pace.reason,) if pace is not None and trigger == "adaptive" else ()
     skills = skills_of(agent, view.tree, str(view.places.state)).skills
     seen = snapshot(
-        view.connection, agent, Trigger(kind=trigger, slot=slot, reasons=reasons), at, skills=skills
-    )
-    return seen, assemble(seen, _counter().count, standing=standing(agent, str(view.places.state)))
+        view.connection, agent, Trigger(kind=trigger, slot=slot, reasons=reasons), at, skills=skills,
+        subject=_subject(view, name, args),
+    )  # fmt: skip
+    return seen, assemble(with_own(seen), _counter().count, standing=standing(agent, str(view.places.state)))
 
 
 def _of_consolidation(view: View, agent: Agent, at: datetime) -> tuple[Snapshot, Prompt]:
@@ -77,11 +78,21 @@ def _of_consolidation(view: View, agent: Agent, at: datetime) -> tuple[Snapshot,
     sessions_dir = view.places.state / "sessions"
     trigger = Trigger(kind=CONSOLIDATE)
     seen = consolidating_session.snapshot(view.connection, consolidating(agent), trigger, at, sessions_dir)
-    return seen, assemble(seen, _counter().count)
+    return seen, assemble(with_own(seen), _counter().count)
 
 
 def _counter() -> TokenCounter:
     return TokenCounter(None, os.environ, lambda _warning: None)
+
+
+def _subject(view: View, name: str, args: Args) -> str | None:
+    """What the session would be about; a session asks for that of its own subject, and for no other."""
+    wanted = subject_of(args)
+    if wanted is None and name == view.actor.agent:
+        return view.actor.subject
+    if wanted is not None and (refusal := view.session_refusal({"agent": name, "subject": wanted})):
+        raise Refused(refusal)
+    return wanted
 
 
 def _slot(agent: Agent, at: datetime, pace: Pace | None) -> datetime | None:

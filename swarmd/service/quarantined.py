@@ -27,6 +27,8 @@ def is_hidden(view: View, row: Row) -> bool:
 
 def session_doc(view: View, row: Row, changes: Sequence[Row]) -> dict[str, JSON]:
     """The session's document, as this caller may see it."""
+    if view.session_refusal(row) is not None:
+        return rows.session_doc(rows.withheld(row), [])
     document = rows.session_doc(row, changes)
     if not is_hidden(view, row):
         return document

@@ -30,24 +30,25 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
     "search_reads": ("memory_search", "session_search"),
     "memory_reads": (
         "memory_list", "memory_show", "memory_history", "memory_diff", "memory_blame", "memory_conflicts",
+        "memory_subjects", "memory_shared",
     ),
     "skill_reads": ("skill_list", "skill_show"),
 }  # fmt: skip
 READS: Mapping[str, str] = {name: module for module, names in _MODULES.items() for name in names}
 """Every read, and the module of this package that has it: a command loads only what it asks for."""
 
-OPERATORS_ONLY = frozenset(
-    {
-        "status", "doctor", "verify", "attention", "session_trace", "memory_export", "approval_list", "approval_show",
-    }
-)  # fmt: skip
+OPERATORS_ONLY = frozenset({
+    "status", "doctor", "verify", "attention", "session_trace", "memory_export", "memory_subjects", "memory_shared",
+    "approval_list", "approval_show",
+})  # fmt: skip
 
 
 OPERATORS_ACTS = frozenset(
     {
         "pause", "resume", "run", "session_cancel", "session_apply", "session_discard", "session_revert",
-        "attention_ack", "reload", "rename", "forget", "memory_restore", "memory_take", "memory_import",
-        "memory_compact", "approval_approve", "approval_deny", "session_quarantine", "session_unquarantine",
+        "attention_ack", "reload", "rename", "forget", "forget_subject", "memory_restore", "memory_take",
+        "memory_import", "memory_compact", "approval_approve", "approval_deny", "session_quarantine",
+        "session_unquarantine",
     }
 )  # fmt: skip
 """The names of service.operating.ACTS, which is not imported here: a session that asks for one is refused."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from swarmd.core.changes import Change, MoveHandoff, SendHandoff, SetKey, UnsetKey, WriteMemory
 from swarmd.core.handoffs import FINAL, Handoff, Move
+from swarmd.core.judge_memory import unknown_owner
 from swarmd.service.view import View
 from swarmd.store import queries
 
@@ -81,8 +82,8 @@ def _keys(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
 def _memory(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
     for (agent, path), (change, revs) in _versions(traces, "memory").items():
         head = view.world.document(agent, path)
-        if agent not in view.tree:
-            _cannot(plan, change, f"the agent {agent!r} is not in force any more")
+        if unknown := unknown_owner(agent, view.world):
+            _cannot(plan, change, unknown)
         elif head is None or head.rev not in revs:
             _cannot(plan, change, f"{agent}:{path} was changed since")
         else:

@@ -36,8 +36,16 @@ def session_doc(row: Row, changes: Sequence[Row]) -> dict[str, JSON]:
         **{name: row[name] for name in ("tokens_in", "tokens_out", "cache_read", "cache_write", "usd")},
         "mode": row["mode"], "checkpoints": row["checkpoints"], "note": row["note"],
         "definition": row["definition"], "prompt_hash": row["prompt_hash"], "prompt": prompt,
+        "subject": row["subject"],
         "quarantined": json.loads(row["quarantined"]) if row["quarantined"] else None,
     }  # fmt: skip
+
+
+def withheld(row: Row) -> Row:
+    """A session's row as those see it who may not know what it was about: that it ran and how it ended, and no words
+    of it.
+    """
+    return {**row, "subject": None, "reason": "about a subject: withheld", "note": ""}
 
 
 def _note(change: Row) -> dict[str, JSON]:

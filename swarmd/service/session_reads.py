@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from swarmd.errors import Refused
 from swarmd.service import rows
 from swarmd.service.quarantined import HIDDEN, is_hidden, log_without_texts, session_doc
 from swarmd.service.sessions_named import named
@@ -32,11 +33,19 @@ def session_show(view: View, args: Args) -> JSON:
     """One session: how it went, and every change with its verdict."""
     row = named(view, args.get("session"))
     found = {**_documents(view, [row])[0], "usage": _usage(view, row)}
+    if args.get("prompt_text"):
+        _must_see(view, row)
     if args.get("prompt_text") and not is_hidden(view, row):
         from swarmd.service.past_prompts import prompt_text
 
         found["prompt_text"] = prompt_text(view, row)
     return found
+
+
+def _must_see(view: View, row: queries.Row) -> None:
+    """Raises Refused where the session's words are not for the caller."""
+    if refusal := view.session_refusal(row):
+        raise Refused(refusal)
 
 
 def _usage(view: View, row: queries.Row) -> list[dict[str, JSON]]:
@@ -51,6 +60,7 @@ def session_log(view: View, args: Args) -> JSON:
     """What a session printed, as far as it is kept, and the events of its transcript (see service.transcripts)."""
     # The row first: where it says that the session has ended, the files hold all that they ever will.
     row = named(view, args.get("session"))
+    _must_see(view, row)
     done = row["state"] == "ended"
     if is_hidden(view, row):
         facts = {"done": done, "outcome": row["outcome"], "reason": HIDDEN}

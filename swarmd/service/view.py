@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from swarmd.core import owners
 from swarmd.core.instants import from_text, to_text
-from swarmd.core.names import unknown_agent
+from swarmd.core.names import unknown_agent, unknown_folder
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.store.queries import Window, is_known
 
@@ -84,16 +85,40 @@ class View:
         return found
 
     def memory_of(self, args: Args) -> str:
-        """As `agent`, for memory, which `memory.reads` opens further."""
-        agent = args.get("agent") or self.actor.agent
-        if not isinstance(agent, str):
+        """The owner (core.owners) of the folder that the call names, or of the caller's own; one that he may read.
+
+        Raises NotFound for one that never was, Refused for one that the caller may not read.
+        """
+        owner = args.get("agent") or self.actor.owner
+        if not isinstance(owner, str):
             raise BadInput("agent is missing: name the agent")
-        refusal = self._refusal("may_read_memory", agent)
+        refusal = self._refusal("may_read_memory", owner)
         if refusal is not None:
             raise Refused(refusal)
-        if not is_known(self.connection, agent):
-            raise NotFound(unknown_agent(agent))
-        return agent
+        if owner != self.actor.owner and (unknown := self._unknown(owner)):
+            raise NotFound(unknown)
+        return owner
+
+    def _unknown(self, owner: str) -> str | None:
+        """Why nobody has, or had, a folder of this owner."""
+        from swarmd.store.owners import folder_is_known
+
+        if folder_is_known(self.connection, owner):
+            return None
+        if (folder := owners.shared_name(owner)) is not None:
+            return None if self.tree.sharers(folder) else unknown_folder(folder)
+        agent, subject = owners.agent_of_owner(owner) or owner, owners.subject_of(owner)
+        if subject is not None and is_known(self.connection, agent):
+            return f"{agent} has nothing about {subject!r}; swarmd memory subjects {agent} lists what it has"
+        return unknown_agent(agent)
+
+    def session_refusal(self, row: Mapping[str, Any]) -> str | None:
+        """Why the caller may not see what the session of this row said and wrote, or None."""
+        if self.actor.agent is None:
+            return None
+        from swarmd.core.authority import may_read_session
+
+        return may_read_session(self.actor, row["agent"], row["subject"], self.tree)
 
 
 def window(args: Args, n: int = 1000) -> Window:
@@ -134,6 +159,17 @@ def text(args: Args, name: str, *, required: bool = True) -> str:
     if not isinstance(value, str) or (required and not value):
         raise BadInput(f"{name} is missing or is no text")
     return value
+
+
+def subject_of(args: Args) -> str | None:
+    """What a session is to be about, or None. Raises BadInput."""
+    given = args.get("subject")
+    if given is None:
+        return None
+    problem = owners.subject_problem(given) if isinstance(given, str) else "subject: text is expected"
+    if problem is not None:
+        raise BadInput(problem)
+    return str(given)
 
 
 def number(args: Args, name: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from swarmd.core import acts, asking
 from swarmd.core.agent import Agent
 from swarmd.core.approvals import HELD, held_because
-from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of
+from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of, owners_of
 from swarmd.core.documents import written_doc
 from swarmd.core.judge import held, judge
 from swarmd.core.names import REASON_BYTES, text_problem
@@ -22,6 +22,7 @@ from swarmd.core.world import Actor, World
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
 from swarmd.session import checkpoints
 from swarmd.session.drafts import TakenUp
+from swarmd.session.elsewhere import Elsewhere
 from swarmd.session.hooks import Facts, Hooks
 from swarmd.session.interaction import SessionLog
 from swarmd.session.journal import Bases, Journal, base_after, differences
@@ -47,9 +48,10 @@ class SessionDesk:
     """
 
     def __init__(
-        self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree,
-        bases: Bases, seen: Mapping[tuple[str, str], int], journal: Journal, transcript: Transcript, saves: bool,
-        masking: Masking, hooks: Hooks, past: Past | None = None, log: SessionLog | None = None,
+        self, ports: Ports, *, agent: Agent, actor: Actor, session: int, epoch: int, base: MemoryTree, bases: Bases,
+        seen: Mapping[tuple[str, str], int], made_from: Mapping[tuple[str, str], int], journal: Journal,
+        transcript: Transcript, saves: bool, masking: Masking, hooks: Hooks, past: Past | None = None,
+        log: SessionLog | None = None,
     ) -> None:  # fmt: skip
         self._ports = ports
         self._agent = agent
@@ -60,6 +62,8 @@ class SessionDesk:
         self._bases = dict(bases)
         self._seen = dict(seen)
         """The version of each key that the session has read in the store; its own staged writes have none there."""
+        self._owner = actor.owner or agent.name
+        self._elsewhere = Elsewhere(self._owner, made_from)
         self._written: set[tuple[str, str]] = set()
         self._journal = journal
         self._saves = saves
@@ -202,10 +206,13 @@ class SessionDesk:
             return self._draft(call, world)
         value = self._ports.read(self._actor, world, call, args)
         self._note_read(value)
+        self._elsewhere.note_read(call, args, value)
         return value
 
     def _world(self) -> Staged:
         world = Staged(self.rows(self._ports.reader))
+        for change in self.tally.changes:
+            world.wished(change)
         world.apply(self._effects)
         return world
 
@@ -213,12 +220,14 @@ class SessionDesk:
         self._acts += 1
         if self._acts > ACTS_PER_SESSION:
             raise Refused(f"a session may ask for {ACTS_PER_SESSION} acts, and this one has")
-        changes = asking.build(call, args, self._actor, world, reserve=self._ports.reserve, seen=self._seen)
+        changes = asking.build(call, args, self._actor, world, reserve=self._ports.reserve, seen=self._seen,
+                               made_from=self._elsewhere.made_from)  # fmt: skip
         judged = []
         for change in changes:
             verdict = judge(self._actor, change, world, asked=True)
             self._must_be_right(change, verdict)
             judged.append((change, verdict, written_doc(change, verdict, world, self._actor)))
+            world.wished(change)
             world.apply(verdict.effects)
         # Only now is anything staged: an act that means several changes is refused as one.
         for change, verdict, _ in judged:
@@ -252,6 +261,7 @@ class SessionDesk:
         self._effects.extend(verdict.effects)
         if isinstance(change, SetKey | UnsetKey):
             self._wrote(change.agent, change.key)
+        self._elsewhere.wrote(change, self.rows(self._ports.reader))
         if act_of(change) == "ctx_set" and getattr(change, "agent", None) == self._agent.name:
             self.tally.keys_changed.add(getattr(change, "key", ""))
 
@@ -291,7 +301,7 @@ class SessionDesk:
 
     def _newest_draft(self) -> int | None:
         if self._past is None:
-            return sessions.newest_draft(self._ports.reader, self._agent.name)
+            return sessions.newest_draft(self._ports.reader, self._agent.name, self._actor.subject)
         after = self._past.seen.aftermath
         return None if after is None else after.draft_session
 
@@ -302,6 +312,7 @@ class SessionDesk:
             verdict = judge(self._actor, change, world, asked=False)
             if verdict.decision == "done":
                 self._keep(change, verdict)
+                world.wished(change)
                 world.apply(verdict.effects)
                 staged.append(change)
             elif verdict.decision != "nothing":
@@ -325,7 +336,7 @@ class SessionDesk:
     # -- memory and checkpoints -----------------------------------------------------------------------------
 
     def _memory_changes(self, memory: MemoryTree) -> list[Change]:
-        found = differences(self._agent.name, self._base, memory, self._bases)
+        found = differences(self._owner, self._base, memory, self._bases)
         return found if self.log is None else self.log.beside(found)
 
     async def _checkpoint_in_turn(
@@ -354,7 +365,7 @@ class SessionDesk:
             changes = self._with_log([*self.tally.changes, *self._memory_changes(memory)])
             return {"checkpoint": None, "changes": [line(change) for change in changes], "superseded": []}
         number = self.tally.checkpoints + 1
-        await self._ports.settle(self._agent.name)
+        await self._ports.settle(self._owner, *owners_of(self.tally.changes))
         # Only now: acts wait for their turn, but what is said does not.
         changes = self._with_log([*self.tally.changes, *self._memory_changes(memory)])
         changes = self._hooks.asked_about(changes)
@@ -365,6 +376,7 @@ class SessionDesk:
         # The bases of a draft after this checkpoint: the session's own texts, by digest, whatever a merge makes.
         self._journal.checkpoint(number, {path: (-1, hash) for path, hash in memory.files.items()})
         texts = {hash: memory.blobs[hash] for hash in memory.files.values()} | (log.texts if log else {})
+        texts |= self._elsewhere.texts(changes)
         saved = await checkpoints.save(self._ports, checkpoints.Checkpoint(
             session=self._session, epoch=self._epoch, actor=self._actor, target=self._agent.name, number=number,
             changes=changes, texts=texts, taken=dict(self.tally.drafts),
@@ -375,8 +387,7 @@ class SessionDesk:
         self._base = memory
         if log is not None:
             log.settle(saved.changes, verdicts, self._bases)
-        for agent in saved.committed.memory_of:
-            await self._ports.settle(agent)
+        await self._ports.settle(*saved.committed.memory_of)
         await self._hooks.after(saved.committed, facts)
         lines = zip(saved.changes, verdicts, strict=True)
         return {
@@ -398,10 +409,11 @@ class SessionDesk:
         self._held += [effect for verdict in verdicts for effect in verdict.withheld]
         self._effects = list(self._held)
         self._written = {(e.key.agent, e.key.key) for e in self._held if isinstance(e, KeyWritten)}
+        self._elsewhere.saved(changes, verdicts)
         for change, verdict in zip(changes, verdicts, strict=True):
             if verdict.decision == "superseded":
                 tally.superseded.append(note(change, verdict, self.masking.text))
-            if isinstance(change, WriteMemory):
+            if isinstance(change, WriteMemory) and change.agent == self._owner:
                 self._bases[change.path] = base_after(change, verdict)
             for effect in verdict.effects:
                 if isinstance(effect, KeyWritten):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from swarmd.core.agent import Agent, Limits
 from swarmd.core.calibration import measured_as
-from swarmd.core.changes import Change
+from swarmd.core.changes import Change, owners_of
 from swarmd.core.judge import fold
 from swarmd.core.staging import Folded, Verdict
 from swarmd.core.wire import Result
@@ -59,7 +59,8 @@ async def end(
     """
     changes = ending.changes
     if desk is not None:
-        await settled(ports, order.agent)
+        for owner in (order.owner, *sorted(owners_of(changes) - {order.owner})):
+            await settled(ports, owner)
 
     def work(connection: Connection) -> tuple[str, frozenset[str]]:
         if epoch is not None:
@@ -149,8 +150,10 @@ def close(
         by_model=result.by_model if result is not None else None, limits=limits, draft=draft,
     )  # fmt: skip
     if outcome not in ("committed", "no_change"):
+        # The audit never forgets, and what was said about a subject may have to be forgotten: the row has the reason.
+        why = {"reason": reason} if order.subject is None else {}
         audit.write(connection, at=now, by=f"{order.agent}#{order.id}", act="session_end", target=order.agent,
-                    detail={"outcome": outcome, "reason": reason}, session=order.id)  # fmt: skip
+                    detail={"outcome": outcome, **why}, session=order.id)  # fmt: skip
 
 
 def _committed(
@@ -253,6 +256,6 @@ def _keep_notes(
     """What was refused or overtaken and is in no change set: acts when they were asked for, files of the copy."""
     tally, masked = desk.tally, desk.masking.text
     notes = [("refused", n.act, n.target, n.reason) for n in tally.refusals]
-    notes += [("refused", "memory_write", f"{order.agent}:", masked(problem)) for problem in problems]
+    notes += [("refused", "memory_write", f"{order.owner}:", masked(problem)) for problem in problems]
     notes += [("superseded", n.act, n.target, n.reason) for n in (*tally.superseded, *overtaken)]
     committing.note(connection, order.id, notes)

@@ -22,6 +22,7 @@ from swarmd.core.changes import Change
 from swarmd.core.consolidation import consolidating, emptied, problem_of
 from swarmd.core.digests import prompt_digest
 from swarmd.core.instants import maybe_instant
+from swarmd.core.owners import subject_owner
 from swarmd.core.prompt import assemble
 from swarmd.core.sessions import COMPACT, CONSOLIDATE, is_asked_for
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
@@ -42,12 +43,13 @@ from swarmd.session.known_secrets import Masking
 from swarmd.session.persistence import surely, through
 from swarmd.session.ports import Ports
 from swarmd.session.requests import request_of
-from swarmd.session.skills import shown_skills
+from swarmd.session.skills import shown_skills, with_own
 from swarmd.session.transcript import Transcript
 from swarmd.store import sessions
 from swarmd.store.bases import shown
 from swarmd.store.connections import Connection, Row
 from swarmd.store.database import OutcomeUnknown
+from swarmd.store.folders_seen import revisions_of
 from swarmd.store.past import Past
 from swarmd.store.rows import DamagedText
 from swarmd.store.snapshots import snapshot
@@ -75,6 +77,13 @@ class Order:
     by: str = "schedule"
     summary: str | None = None
     """Of a compaction: the summary that a person gives, in place of one that is made."""
+    subject: str | None = None
+    """What it is about; its memory is then the agent's folder about that subject (core.owners)."""
+
+    @property
+    def owner(self) -> str:
+        """Whose folder its own memory is."""
+        return self.agent if self.subject is None else subject_owner(self.agent, self.subject)
 
     @property
     def is_asked_for(self) -> bool:
@@ -93,7 +102,8 @@ def order_of(
     """The order that a queued row means."""
     return Order(id=row["id"], agent=row["agent"], trigger=row["trigger"], slot=maybe_instant(row["slot"]),
                  attempt=row["attempt"], note=row["note"], mode=row["mode"], cause_handoff=row["cause_handoff"],
-                 depth=row["depth"], definition=definition, from_session=from_session, by=row["by"])  # fmt: skip
+                 depth=row["depth"], definition=definition, from_session=from_session, by=row["by"],
+                 subject=row["subject"])  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,16 +216,17 @@ def fault_of(what: str, error: Exception) -> str:
 
 
 async def _start(ports: Ports, order: Order) -> Started:
-    await ports.settle(order.agent)
     agent = order.definition or tree_of(ports.reader).agent(order.agent)
     if agent is None:
         raise Refused(f"the agent {order.agent!r} is not in force any more")
     if order.is_consolidation:
         agent = _consolidating(agent)
+    await ports.settle_for(agent, order.owner)
     past, seen, prompt = await asyncio.to_thread(_prompted, ports, order, agent)
     token, secrets = randomness.token_urlsafe(32), ports.secrets(agent.runner_options, agent.folder)
     actor = Actor(by=f"{order.agent}#{order.id}", agent=order.agent, session=order.id, depth=_depth(order, seen),
-                  cause_handoff=_cause(order, seen), only_memory=order.is_consolidation)  # fmt: skip
+                  cause_handoff=_cause(order, seen), subject=order.subject,
+                  only_memory=order.is_consolidation)  # fmt: skip
     facts = _facts(agent, prompt, seen, token, actor)
     if past is not None:
         facts["cause_handoff"] = None  # it is no work on a handoff: whoever sent that hears nothing of it
@@ -226,14 +237,14 @@ async def _start(ports: Ports, order: Order) -> Started:
     masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
-        memory=memory, archived=seen.archived, token=token, secrets=secrets,
+        memory=memory, archived=seen.archived, token=token, secrets=secrets, subject=order.subject,
     )  # fmt: skip
     hooks = Hooks(agent=agent, request=request, ports=ports)
     journal = Journal(folder)
     log = interaction.of_session(agent, actor, order.trigger, journal, ports.clock.now, masking)
     desk = SessionDesk(
         ports, agent=agent, actor=actor, session=order.id, epoch=epoch, base=memory,
-        bases={d.path: (d.rev, None) for d in seen.memory},
+        bases={d.path: (d.rev, None) for d in seen.memory}, made_from=_seen_elsewhere(seen),
         seen={(k.agent, k.key): k.version for k in (*seen.keys, *(k for b in seen.below for k in b.keys))},
         journal=journal, transcript=Transcript(folder, ports.clock.now, masking),
         saves=order.mode == "commit", masking=masking, hooks=hooks, past=past, log=log,
@@ -258,24 +269,30 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     rules = standing(agent, str(ports.sessions_dir.parent))
     if order.from_session is not None:
         past = past_for(reader, order.from_session, agent, ports.count, str(ports.sessions_dir.parent))
-        return past, past.seen, assemble(past.seen, ports.count, standing=rules)
+        return past, past.seen, assemble(with_own(past.seen), ports.count, standing=rules)
     skills = shown_skills(agent, tree_of(reader), str(ports.sessions_dir.parent))
 
     def read() -> Snapshot:
         now = ports.clock.now()
         if order.is_consolidation:
             return _what_is_new(reader, agent, _trigger(order), now, ports.sessions_dir)
-        return snapshot(reader, agent, _trigger(order), now, session=order.id, skills=skills)
+        return snapshot(reader, agent, _trigger(order), now, session=order.id, skills=skills,
+                        subject=order.subject)  # fmt: skip
 
     try:
         seen = read()
     except DamagedText as damage:
-        if not ports.folders.heal(order.agent):
+        if not ports.folders.heal(damage.owner):
             raise
         facts = {"agent": order.agent, "session": order.id}
         logger.warning("put back from the published file: %s", damage, extra=facts)
         seen = read()
-    return None, seen, assemble(seen, ports.count, standing=rules)
+    return None, seen, assemble(with_own(seen), ports.count, standing=rules)
+
+
+def _seen_elsewhere(seen: Snapshot) -> dict[tuple[str, str], int]:
+    """The revisions of what it was shown of other folders: what it writes there is made from them."""
+    return {(folder.owner, path): rev for folder in seen.shared for path, rev in revisions_of(folder).items()}
 
 
 def _what_is_new(

@@ -9,6 +9,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from swarmd.core.agent import Agent
+from swarmd.core.owners import shared_owner
 from swarmd.core.wire import MemoryTree, Request, Runner
 from swarmd.store.connections import Connection
 from swarmd.store.database import Writer
@@ -65,6 +67,24 @@ class Ports:
     own_reader: Callable[[], Connection] | None = None
     """The reading connection of the thread that asks; None: `reader` serves all."""
 
-    async def settle(self, agent: str) -> None:
-        """Take over hand edits of the agent's memory files and publish what waits; not on the loop's thread."""
-        await asyncio.to_thread(self.folders.settle, agent)
+    async def settle(self, *owners: str) -> None:
+        """Take over hand edits of the memory files of these owners (core.owners) and publish what waits; not on the
+        loop's thread.
+        """
+        for owner in sorted(set(owners)):
+            await asyncio.to_thread(self.folders.settle, owner)
+
+    async def settle_for(self, agent: Agent, owner: str) -> None:
+        """Settle all that a session is shown: its own folder; and, where something has stirred in them, the shared
+        ones and its agent's own.
+        """
+        others = [shared_owner(folder.name) for folder in agent.memory.shared]
+        if owner != agent.name:
+            others.append(agent.name)
+
+        def work() -> None:
+            self.folders.settle(owner)
+            for other in others:
+                self.folders.settle_if_stirred(other)
+
+        await asyncio.to_thread(work)

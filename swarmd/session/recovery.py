@@ -99,7 +99,8 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[li
         return changes, logged
     shown = json.loads(row["base"])["memory"] if row["base"] else {}
     known: journal.Bases = bases if bases is not None else {path: (rev, None) for path, rev in shown.items()}
-    base = _base_tree(SqlWorld(store.reader(), now), row["agent"], known)
+    owner = row["agent"] if row["subject"] is None else subject_owner(row["agent"], row["subject"])
+    base = _base_tree(SqlWorld(store.reader(), now), owner, known)
     copy = folder / "memory"
     agent = trees.definition(store.reader(), row["definition"]) if row["definition"] else None
     if not copy.is_dir() or (agent is not None and not agent.memory.persistent):
@@ -112,7 +113,7 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[li
     passed = passed_by(host.environ)
     secrets = passed(agent.runner_options, agent.folder) if agent is not None else ()
     masked = Masking(secrets).tree(memory, base)
-    return changes, [*journal.differences(row["agent"], base, masked, known), *logged]
+    return changes, [*journal.differences(owner, base, masked, known), *logged]
 
 
 def _logged(row: queries.Row, blocks: list[str]) -> list[Change]:

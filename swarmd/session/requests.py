@@ -21,6 +21,7 @@ def request_of(
     archived: int = 0,
     token: str = "",
     secrets: tuple[str, ...] = (),
+    subject: str | None = None,
 ) -> Request:
     """The request of one session; with nothing but the agent, that of a session which will never be (for `doctor` and
     `--dry-run`).
@@ -33,5 +34,5 @@ def request_of(
         options=agent.runner_options, folder=agent.folder, timezone=agent.when.timezone,
         sandbox={"level": box.level, "write": list(box.write), "home": box.home, "network": box.network},
         timeout_seconds=agent.limits.timeout_seconds, token_limit=agent.limits.tokens_per_session, token=token,
-        secrets=secrets,
+        secrets=secrets, subject=subject,
     )  # fmt: skip

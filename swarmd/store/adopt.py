@@ -10,6 +10,7 @@ from datetime import datetime
 from swarmd.core.ancestry import Known, base_of, removed_lines
 from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, is_archive, tree_problems
 from swarmd.core.merge import Merged, merge
+from swarmd.core.owners import subject_of
 from swarmd.core.staging import Conflict
 from swarmd.core.world import Document, agent_of
 from swarmd.errors import Busy
@@ -333,7 +334,11 @@ def _audit(connection: sqlite3.Connection, adopted: Adopted, at: datetime) -> No
         detail["deleted"] = True
     if adopted.conflicts:
         detail["conflicts"] = adopted.conflicts
-    if adopted.removed:
+    if adopted.removed and subject_of(adopted.agent) is not None:
+        detail["removed_lines"] = len(
+            adopted.removed
+        )  # the audit never forgets, and a subject may have to be forgotten
+    elif adopted.removed:
         detail["removed"] = [line[:REMOVED_CHARACTERS] for line in adopted.removed[:REMOVED_LINES]]
     target = f"{adopted.agent}:{adopted.path}"
     audit.write(connection, at=at, by=adopted.by, act="memory_adopt", target=target, detail=detail)

@@ -234,10 +234,16 @@ def of_sessions(connection: sqlite3.Connection, sessions: Sequence[int]) -> list
     return [approval_of(row) for row in rows]
 
 
-def untold(connection: sqlite3.Connection, agent: str, most: int) -> list[Approval]:
-    """What the agent's next prompt tells of, newest first: what still waits, and what was decided since it was told."""
+def untold(
+    connection: sqlite3.Connection, agent: str, most: int, subject: str | None = None
+) -> list[Approval]:
+    """What the agent's next prompt about this subject (None: about none) tells of, newest first: what still waits, and
+    what was decided since it was told.
+    """
     rows = connection.execute(
-        "SELECT * FROM approvals WHERE agent = ? AND told IS NULL ORDER BY id DESC LIMIT ?", (agent, most)
+        "SELECT * FROM approvals WHERE agent = ? AND told IS NULL "
+        "AND (SELECT subject FROM sessions WHERE id = approvals.session) IS ? ORDER BY id DESC LIMIT ?",
+        (agent, subject, most),
     )
     return [approval_of(row) for row in rows]
 

@@ -16,12 +16,14 @@ from swarmd.core.agent import Agent
 from swarmd.core.handoffs import Handoff, Priority, Status
 from swarmd.core.instants import from_text, maybe_instant, maybe_text, to_text
 from swarmd.core.memory import is_archive
+from swarmd.core.owners import shared_owner, subject_owner
 from swarmd.core.sessions import UPKEEP
 from swarmd.core.snapshot import (
     Aftermath,
     ApprovalSeen,
     Below,
     ConflictSeen,
+    FolderSeen,
     ReportSeen,
     Snapshot,
     Transcripts,
@@ -31,6 +33,7 @@ from swarmd.core.world import Document, Key
 from swarmd.errors import Refused
 from swarmd.store import trees
 from swarmd.store.approvals import approval_of
+from swarmd.store.folders_seen import conflict_of, folder_again, revisions_of
 from swarmd.store.queries import Row
 from swarmd.store.rows import document_of
 from swarmd.store.snapshots import aftermath_of, approval_seen, fence, without_texts
@@ -51,7 +54,7 @@ def shown(snapshot: Snapshot) -> str:
             "keys": [[key.agent, key.key, key.version] for key in keys],
             "handoffs": [h.id for h in (*snapshot.open_handoffs, *snapshot.sent)],
             "reports": [report.id for below in snapshot.below for report in below.reports],
-            "skills": [[skill.name, skill.digest] for skill in snapshot.skills],
+            "skills": [[skill.name, skill.digest] for skill in snapshot.skills if not skill.own],
             "now": to_text(snapshot.now),
             "trigger": _trigger_of(snapshot.trigger),
             "tokens": [snapshot.token_ratio, snapshot.token_overhead],
@@ -62,6 +65,8 @@ def shown(snapshot: Snapshot) -> str:
             "last": None if after is None else
             [after.session, after.draft_session, len(after.refusals), len(after.superseded)],
             "conflicts": [conflict.id for conflict in snapshot.conflicts],
+            "subject": snapshot.subject,
+            "others": {folder.owner: revisions_of(folder) for folder in snapshot.others},
             "approvals": [[one.id, one.state] for one in snapshot.approvals],
             **({"kept_out": True} if after is not None and after.quarantined else {}),
             **({"consolidates": _transcripts_of(snapshot.transcripts)} if snapshot.transcripts is not None else {}),
@@ -117,21 +122,28 @@ class _Rebuilding:
         self._missing: list[str] = []
 
     def snapshot(self, agent: Agent, row: Row | sqlite3.Row) -> Snapshot:
-        base, now = self._base, from_text(self._base["now"])
+        base, now, subject = self._base, from_text(self._base["now"]), self._base.get("subject")
+        own = agent.name if subject is None else subject_owner(agent.name, subject)
         keys = self._keys()
         last = self._last()
         found = Snapshot(
             agent=agent, now=now, zone=agent.when.timezone, trigger=_trigger(*base["trigger"]),
-            memory=tuple(self._memory(agent.name)), keys=tuple(keys.get(agent.name, ())),
+            memory=tuple(self._memory(own)), keys=tuple(keys.get(agent.name, ())),
             below=tuple(self._below(facts, keys) for facts in base["below"]),
             open_handoffs=tuple(self._handoffs(base["open"])), more_open_handoffs=base["more"],
             sent=tuple(self._handoffs(base["sent"])),
             aftermath=None if last is None else self._aftermath(last),
-            conflicts=tuple(self._conflicts()), approvals=tuple(self._approvals()),
+            conflicts=tuple(self._conflicts(own)), approvals=tuple(self._approvals()),
             archived=base.get("archived", sum(map(is_archive, base["memory"]))),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(self._connection, agent.name), token_ratio=base["tokens"][0], token_overhead=base["tokens"][1],
+            subject=subject,
+            shared=tuple(self._other(owner) for owner in (shared_owner(f.name) for f in agent.memory.shared)
+                         if owner in base.get("others", {})),
+            readable=tuple(self._other(name, whole=False) for name in agent.memory.reads
+                           if name != agent.name and name in base.get("others", {})),
+            general=None if subject is None or not agent.memory.persistent else self._other(agent.name),
         )  # fmt: skip
         if self._missing:
             raise NotKept(row["id"], self._missing)
@@ -229,14 +241,18 @@ class _Rebuilding:
         # A draft of that session which was applied since has added verdicts of its own.
         return replace(found, refusals=found.refusals[:refusals], superseded=found.superseded[:superseded])
 
-    def _conflicts(self) -> list[ConflictSeen]:
+    def _other(self, owner: str, *, whole: bool = True) -> FolderSeen:
+        revs = self._base.get("others", {}).get(owner, {})
+        return folder_again(self._connection, owner, revs, self._missing, whole=whole)
+
+    def _conflicts(self, own: str) -> list[ConflictSeen]:
         found = []
         for id in self._base["conflicts"]:
             row = self._one(
-                f"conflict {id}", "SELECT id, path, line, ours, theirs FROM conflicts WHERE id = ?", id
+                f"conflict {id}", "SELECT id, agent, path, line, ours, theirs FROM conflicts WHERE id = ?", id
             )
             if row is not None:
-                found.append(ConflictSeen(**dict(row)))
+                found.append(conflict_of(row, own))
         return found
 
     def _approvals(self) -> list[ApprovalSeen]:

@@ -61,6 +61,16 @@ class SearchIndex:
         finally:
             self._one.release()
 
+    def look_again_at(self, sessions: Iterable[int]) -> None:
+        """Have the next round read these sessions' files anew, whatever it knows of them. Raises as above."""
+        if not search_file.path_of(self._state).exists():
+            return
+        with self._one, closing(search_file.open_to_write(self._state, self._state / DATABASE)) as index:
+            index.executemany(
+                "UPDATE sources SET version = '' WHERE kind = 'session' AND name = ?",
+                [(str(id),) for id in sessions],
+            )
+
     def _round(self, seconds: float | None, pause: Pause) -> bool:
         deadline = None if seconds is None else time.monotonic() + seconds
 

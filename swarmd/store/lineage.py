@@ -71,8 +71,9 @@ def shown_files(connection: sqlite3.Connection, session: int, owner: str) -> dic
 
 def memory_shown(agent: str, subject: str | None, base: dict[str, object]) -> dict[str, dict[str, int]]:
     """What of memory a session's base names: owner to path to revision."""
-    own = base.get("memory")
-    return {owner_of(agent, subject): own} if isinstance(own, dict) else {}
+    own, others = base.get("memory"), base.get("others")
+    found = {owner_of(agent, subject): own} if isinstance(own, dict) else {}
+    return {**others, **found} if isinstance(others, dict) else found
 
 
 def quarantined(connection: sqlite3.Connection, owner: str) -> list[int]:

@@ -7,13 +7,16 @@ by side.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import shutil
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from datetime import datetime
 from pathlib import Path
 
+from swarmd.core.owners import agent_of_owner, owner_problem, subject_of
 from swarmd.core.wire import MemoryTree
 from swarmd.store import documents, marks, meta
 from swarmd.store.adopt import Adopted, adopt
@@ -26,6 +29,7 @@ from swarmd.store.publish import publish
 from swarmd.store.recover import BOOT, revalidate
 from swarmd.store.shelf import Shelf
 from swarmd.store.stable import File
+from swarmd.store.stirred import Looks, looks_of
 
 __all__ = ["Adopted", "MemoryFolders", "head", "heads", "revision", "write_revision"]
 
@@ -34,7 +38,11 @@ ROUNDS = 20
 
 
 class MemoryFolders:
-    """`ROOT/AGENT/PATH`, the published copy of the store's memory. Whoever makes one holds the store's lock."""
+    """`ROOT/OWNER/PATH`, the published copy of the store's memory. Whoever makes one holds the store's lock.
+
+    What is called `agent` here and in the steps is the owner of a folder (core.owners): an agent, a subject of one, or
+    `@NAME` of a shared folder.
+    """
 
     def __init__(
         self,
@@ -53,6 +61,11 @@ class MemoryFolders:
         self._boot = boot
         self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self._locks_lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._begun: dict[str, int] = {}
+        """By owner, when its last finished `settle` began, as a number."""
+        self._looks: dict[str, Looks] = {}
+        """By owner, how its folder looked before it was last settled, for those that are asked for by their looks."""
         self._recovering = threading.RLock()
         self._recovered = False
 
@@ -69,10 +82,31 @@ class MemoryFolders:
             return publish(self._shelf, agent)[1]
 
     def settle(self, agent: str) -> list[Adopted]:
-        """Adopt and publish until nothing is pending that could be done: before a snapshot, and around a commit."""
+        """Adopt and publish until nothing is pending that could be done: before a snapshot, and around a commit.
+
+        Who waits for another's `settle` of the same folder to end shares the next one with all who wait with him.
+        """
         self.recover()
+        asked = next(self._numbers)
         with self._alone(agent):
-            return self._settle(agent)
+            if self._begun.get(agent, 0) > asked:
+                return []
+            begun = next(self._numbers)
+            adopted = self._settle(agent)
+            self._begun[agent] = begun
+            return adopted
+
+    def settle_if_stirred(self, owner: str) -> None:
+        """`settle`, where anything has changed in the folder since this was last asked, or a file is to be published:
+        for folders that many sessions read, and few write.
+        """
+        looks = looks_of(self._shelf.root / owner)
+        same = looks.settled and looks == self._looks.get(owner)
+        if same and not self._shelf.read(lambda c: marks.waits(c, owner)):
+            return
+        self.settle(owner)
+        # As it was before: what came meanwhile, be it a person's or our own, is looked at once more.
+        self._looks[owner] = looks
 
     def heal(self, agent: str) -> bool:
         """Look at every text of the agent's, and put back from its files what the store has lost."""
@@ -103,6 +137,14 @@ class MemoryFolders:
             self._recovered = True
         return adopted
 
+    def about_subjects(self, agents: Container[str]) -> list[str]:
+        """The owners of the folders on disk that are about a subject of one of these agents."""
+        return [
+            name
+            for name in self._names()
+            if subject_of(name) is not None and agent_of_owner(name) in agents and owner_problem(name) is None
+        ]
+
     def drop(self, agent: str) -> None:
         """Remove the folder of an agent that has no memory any more; files that the store does not know stay."""
         with self._alone(agent), self._shelf.folder(agent) as folder:
@@ -115,6 +157,11 @@ class MemoryFolders:
                 if isinstance(found, File) and self._is_kept(found.digest):
                     folder.remove(path)
             folder.remove_if_empty()
+
+    def remove(self, owner: str) -> None:
+        """Remove the folder of an owner that has no rows any more, with all that is in it."""
+        with self._alone(owner):
+            shutil.rmtree(self._shelf.root / owner, ignore_errors=True)
 
     def working_tree(self, agent: str) -> MemoryTree:
         """The agent's files as the store has them."""
@@ -154,12 +201,14 @@ class MemoryFolders:
     def _is_kept(self, hash_: str) -> bool:
         return self._shelf.read(lambda c: marks.has_blob(c, hash_))
 
-    def _with_leftovers(self) -> Iterator[str]:
+    def _names(self) -> list[str]:
         try:
-            names = sorted(os.listdir(self._shelf.root))
+            return sorted(os.listdir(self._shelf.root))
         except FileNotFoundError:
-            return
-        for name in names:
+            return []
+
+    def _with_leftovers(self) -> Iterator[str]:
+        for name in self._names():
             with contextlib.suppress(OSError), self._shelf.folder(name) as folder:
                 if folder.leftovers():
                     yield name

@@ -80,7 +80,8 @@ class PastWorld:
         self._at = to_text(past.seen.now)
         self._keys = {past.seen.agent.name: past.seen.keys, **{b.agent: b.keys for b in past.seen.below}}
         self._handoffs = {h.id: h for h in (*past.seen.open_handoffs, *past.seen.sent)}
-        self._documents = {document.path: document for document in past.seen.memory}
+        firsts = [folder.first for folder in past.seen.others if folder.first is not None]
+        self._documents = {(d.agent, d.path): d for d in (*past.seen.memory, *firsts)}
 
     @property
     def tree(self) -> Tree:
@@ -158,14 +159,14 @@ class PastWorld:
 
     def document(self, agent: str, path: str) -> Document | None:
         """As World."""
-        if agent == self._seen.agent.name and path in self._documents:
-            return self._documents[path]
+        if (agent, path) in self._documents:
+            return self._documents[agent, path]
         row = self._connection.execute(f"{_REVISION} AND r.path = ?3", (agent, self._at, path)).fetchone()
         return None if row is None else document_of(self._connection, row)
 
     def documents(self, agent: str) -> Sequence[Document]:
         """As World."""
-        if agent == self._seen.agent.name:
+        if agent == self._seen.owner:
             return list(self._seen.memory)
         sql = f"{_REVISION} AND r.hash IS NOT NULL ORDER BY r.path"
         rows = self._connection.execute(sql, (agent, self._at))

@@ -90,16 +90,6 @@ def live(connection: sqlite3.Connection) -> list[Row]:
     return [dict(row) for row in rows]
 
 
-def last_ended(connection: sqlite3.Connection, agent: str) -> Row | None:
-    """The agent's newest session that has ended and was to be committed; no upkeep of its memory."""
-    row = connection.execute(
-        f"SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND {ORDINARY} "
-        "ORDER BY id DESC LIMIT 1",
-        (agent,),
-    ).fetchone()
-    return None if row is None else dict(row)
-
-
 def last_end(connection: sqlite3.Connection) -> str | None:
     """When a session ended last."""
     row = connection.execute(
@@ -259,13 +249,24 @@ def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) ->
 
 
 def conflicts(
-    connection: sqlite3.Connection, agent: str | None = None, *, untainted: bool = False
+    connection: sqlite3.Connection,
+    agent: str | None = None,
+    *,
+    of: tuple[str, str | None] | None = None,
+    untainted: bool = False,
 ) -> list[Row]:
-    """Open conflicts, oldest first; `untainted`: none of sessions in quarantine."""
+    """Open conflicts, oldest first; `of`: only of lines that sessions of this agent about this subject wrote;
+    `untainted`: none of sessions in quarantine.
+    """
     where, values = ["resolved IS NULL", *([UNTAINTED] if untainted else [])], list[Any]()
     if agent is not None:
         where.append("agent = ?")
         values.append(agent)
+    if of is not None:
+        where.append(
+            "EXISTS (SELECT 1 FROM sessions s WHERE s.id = session AND s.agent = ? AND s.subject IS ?)"
+        )
+        values.extend(of)
     return _select(connection, "SELECT * FROM conflicts INDEXED BY conflicts_open", where, values, "id", 1000)
 
 
@@ -358,8 +359,8 @@ def operator_acts(connection: sqlite3.Connection, window: Window, target: str | 
     where.append("session IS NULL")
     if target is not None:
         # GLOB: in LIKE a name's `_` would stand for any character.
-        where.append("(target = ? OR target GLOB ? OR target GLOB ? OR by GLOB ?)")
-        values.extend((target, f"{target}/*", f"{target}:*", f"operator:* as {target}"))
+        where.append("(target = ? OR target GLOB ? OR target GLOB ? OR target GLOB ? OR by GLOB ?)")
+        values.extend((target, f"{target}/*", f"{target}:*", f"{target}@*", f"operator:* as {target}"))
     return _select(connection, "SELECT * FROM audit", where, values, "seq DESC", window.n)
 
 

@@ -36,6 +36,7 @@ class DamagedText(StoreUnusable):
     """The text of a memory file is gone from the store, or is not what its digest says: it is never taken as empty."""
 
     def __init__(self, agent: str, path: str, rev: int) -> None:
+        self.owner = agent
         super().__init__(
             f"the store is damaged: the text of {agent}:{path}, revision {rev}, is gone or is not what it was; nothing "
             f"is written over its file: what that still holds is put back at the agent's next session; else save it "

@@ -144,6 +144,8 @@ CREATE TRIGGER audit_delete BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'th
 MEMORY = """
 ALTER TABLE sessions ADD COLUMN subject TEXT;
 ALTER TABLE sessions ADD COLUMN quarantined TEXT;
+-- The last session about a subject, or about none, however many there were about others.
+CREATE INDEX sessions_subject ON sessions (agent, subject, id);
 -- Few sessions are one of these: who asks for them walks past none of the others.
 CREATE INDEX sessions_compact ON sessions (agent, id) WHERE trigger = 'compact';
 CREATE INDEX sessions_consolidate ON sessions (agent, id) WHERE trigger = 'consolidate';

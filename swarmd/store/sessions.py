@@ -123,11 +123,14 @@ def draft(connection: sqlite3.Connection, id: int) -> list[Change]:
     return [] if found is None else [change_from_json(raw) for raw in json.loads(found["changes"])]
 
 
-def newest_draft(connection: sqlite3.Connection, agent: str) -> int | None:
-    """The newest session of the agent whose draft is open, and that is not in quarantine."""
+def newest_draft(connection: sqlite3.Connection, agent: str, subject: str | None = None) -> int | None:
+    """The newest session of the agent about this subject (None: about none) whose draft is open, and that is not in
+    quarantine.
+    """
     found = connection.execute(
-        "SELECT id FROM sessions WHERE agent = ? AND draft = 'open' AND quarantined IS NULL ORDER BY id DESC LIMIT 1",
-        (agent,),
+        "SELECT id FROM sessions INDEXED BY sessions_draft WHERE agent = ? AND subject IS ? AND draft = 'open' "
+        "AND quarantined IS NULL ORDER BY id DESC LIMIT 1",
+        (agent, subject),
     ).fetchone()
     return None if found is None else int(found["id"])
 
@@ -205,7 +208,7 @@ def _retry(
     id = slots.queue(
         connection, agent=found["agent"], trigger="retry", now=now, by="schedule", not_before=retry.not_before,
         attempt=retry.attempt, retry_of=found["id"], note=f"attempt {retry.attempt}: session {found['id']} {outcome}",
-        cause_handoff=found["cause_handoff"], depth=found["depth"],
+        cause_handoff=found["cause_handoff"], depth=found["depth"], subject=found["subject"],
     )  # fmt: skip
     connection.execute("UPDATE sessions SET slot = ? WHERE id = ?", (found["slot"], id))
     return id

@@ -77,13 +77,14 @@ def queue(
     mode: str = "commit",
     cause_handoff: int | None = None,
     depth: int = 0,
+    subject: str | None = None,
 ) -> int:
-    """A new session that waits for its start. Returns its id."""
+    """A new session that waits for its start; `subject` is what it is about. Returns its id."""
     cursor = connection.execute(
         "INSERT INTO sessions (agent, attempt, trigger, slot, state, queued, not_before, by, mode, retry_of, note, "
-        "cause_handoff, depth) VALUES (?,?,?,?,'queued',?,?,?,?,?,?,?,?)",
+        "cause_handoff, depth, subject) VALUES (?,?,?,?,'queued',?,?,?,?,?,?,?,?,?)",
         (agent, attempt, trigger, maybe_text(slot), to_text(now), maybe_text(not_before), by, mode, retry_of, note,
-         cause_handoff, depth),
+         cause_handoff, depth, subject),
     )  # fmt: skip
     return int(cursor.lastrowid or 0)
 

@@ -14,18 +14,18 @@ from swarmd.core.calibration import measured_as
 from swarmd.core.changes import act_of, target_of
 from swarmd.core.handoffs import Handoff, work_order
 from swarmd.core.instants import from_text, maybe_instant, to_text
+from swarmd.core.owners import subject_owner
 from swarmd.core.skills import Skill
 from swarmd.core.snapshot import (
     Aftermath,
     ApprovalSeen,
     Below,
-    ConflictSeen,
     ReportSeen,
     Snapshot,
     Trigger,
 )
 from swarmd.core.world import Document
-from swarmd.store import approvals, meta, sessions, usage
+from swarmd.store import approvals, folders_seen, meta, sessions, usage
 from swarmd.store.connections import reading
 from swarmd.store.handoff_rows import handoffs_of
 from swarmd.store.rows import HANDOFF_COLUMNS, ORDINARY, UNSETTLED, UNTAINTED
@@ -47,17 +47,20 @@ def snapshot(
     *,
     session: int | None = None,
     skills: Sequence[Skill] = (),
+    subject: str | None = None,
 ) -> Snapshot:
     """All that a session of `agent` that starts at `now` may know. `session`: its own id, which is not counted as
-    a last session. `skills`: the operator's, which the store does not have.
+    a last session. `skills`: the operator's, which the store does not have. `subject`: what it is about; what sessions
+    about others have left behind is not told to it.
     """
+    own = agent.name if subject is None else subject_owner(agent.name, subject)
     with reading(connection):
         world = SqlWorld(connection, now)
-        last = _last(connection, agent.name, session)
+        last = _last(connection, agent.name, session, subject)
         open_handoffs, more = _work(connection, agent.name, now)
         children = world.tree.children(agent.name)
         hashes = _definitions(connection, children)
-        kept = _memory(world, agent)
+        kept = _memory(world, agent, own)
         corrected = usage.learnt(connection, agent.name, measured_as(agent))
         return Snapshot(
             agent=agent, now=now, zone=agent.when.timezone, trigger=trigger, skills=tuple(skills),
@@ -65,12 +68,15 @@ def snapshot(
             below=tuple(_below(connection, world, name, hashes.get(name, "")) for name in children),
             open_handoffs=tuple(open_handoffs), more_open_handoffs=more,
             sent=tuple(_sent(connection, agent.name, last, now)),
-            aftermath=None if last is None else _aftermath(connection, last, agent.name),
-            conflicts=tuple(_conflicts(connection, agent.name)), archived=kept[1],
-            approvals=tuple(_approvals(connection, agent.name, now)),
+            aftermath=None if last is None else _aftermath(connection, last, agent.name, subject),
+            conflicts=tuple(folders_seen.conflicts_now(connection, agent, own, subject)), archived=kept[1],
+            approvals=tuple(_approvals(connection, agent.name, subject, now)),
             last_started=None if last is None else maybe_instant(last["started"]),
             last_outcome=None if last is None else last["outcome"],
             fence=fence(connection, agent.name), token_ratio=corrected.ratio, token_overhead=corrected.overhead,
+            subject=subject, shared=folders_seen.shared_now(world, agent, connection),
+            readable=folders_seen.readable_now(world, agent, connection),
+            general=folders_seen.general_now(world, agent, subject, connection),
         )  # fmt: skip
 
 
@@ -80,22 +86,35 @@ def fence(connection: sqlite3.Connection, agent: str) -> str:
     return hmac.new(secret.encode(), agent.encode(), "sha256").hexdigest()
 
 
-def _last(connection: sqlite3.Connection, agent: str, session: int | None) -> sqlite3.Row | None:
+def _last(
+    connection: sqlite3.Connection, agent: str, session: int | None, subject: str | None
+) -> sqlite3.Row | None:
+    """The last session about the same subject (None: about none)."""
     found: sqlite3.Row | None = connection.execute(
-        "SELECT * FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started IS NOT NULL "
-        f"AND {ORDINARY} AND id IS NOT ? ORDER BY id DESC LIMIT 1",
-        (agent, session),
+        "SELECT * FROM sessions INDEXED BY sessions_subject WHERE agent = ? AND subject IS ? AND state = 'ended' "
+        f"AND mode = 'commit' AND started IS NOT NULL AND {ORDINARY} AND id IS NOT ? ORDER BY id DESC LIMIT 1",
+        (agent, subject, session),
     ).fetchone()
     return found
 
 
-def _memory(world: SqlWorld, agent: Agent) -> tuple[tuple[Document, ...], int]:
+def _last_of_all(connection: sqlite3.Connection, agent: str) -> sqlite3.Row | None:
+    """The last session, whatever it was about: of it an agent above is told the outcome and the time."""
+    found: sqlite3.Row | None = connection.execute(
+        "SELECT id, outcome, ended FROM sessions WHERE agent = ? AND state = 'ended' AND mode = 'commit' AND started "
+        f"IS NOT NULL AND {ORDINARY} ORDER BY id DESC LIMIT 1",
+        (agent,),
+    ).fetchone()
+    return found
+
+
+def _memory(world: SqlWorld, agent: Agent, own: str) -> tuple[tuple[Document, ...], int]:
     """Its files, and how many older texts there are. Of an agent that keeps nothing, what is left of earlier times is
     the operator's.
     """
     if not agent.memory.persistent:
         return (), 0
-    return tuple(world.documents(agent.name)), world.archived(agent.name)
+    return tuple(world.documents(own)), world.archived(own)
 
 
 def _definitions(connection: sqlite3.Connection, names: Sequence[str]) -> dict[str, str]:
@@ -110,7 +129,7 @@ def _definitions(connection: sqlite3.Connection, names: Sequence[str]) -> dict[s
 
 
 def _below(connection: sqlite3.Connection, world: SqlWorld, name: str, definition: str) -> Below:
-    last = _last(connection, name, None)
+    last = _last_of_all(connection, name)
     count = connection.execute(
         f"SELECT count(*) FROM handoffs INDEXED BY handoffs_work WHERE receiver = ? AND {UNSETTLED}",
         (name,),
@@ -182,8 +201,10 @@ def _sent(
     return handoffs_of(connection, [row for _, row in sorted(rows.items())])
 
 
-def _aftermath(connection: sqlite3.Connection, last: sqlite3.Row, agent: str) -> Aftermath:
-    found = aftermath_of(connection, last, sessions.newest_draft(connection, agent))
+def _aftermath(
+    connection: sqlite3.Connection, last: sqlite3.Row, agent: str, subject: str | None
+) -> Aftermath:
+    found = aftermath_of(connection, last, sessions.newest_draft(connection, agent, subject))
     return without_texts(found) if last["quarantined"] is not None else found
 
 
@@ -217,8 +238,10 @@ def aftermath_of(connection: sqlite3.Connection, last: sqlite3.Row, open_draft: 
     )  # fmt: skip
 
 
-def _approvals(connection: sqlite3.Connection, agent: str, now: datetime) -> list[ApprovalSeen]:
-    found = approvals.untold(connection, agent, APPROVALS_SHOWN)
+def _approvals(
+    connection: sqlite3.Connection, agent: str, subject: str | None, now: datetime
+) -> list[ApprovalSeen]:
+    found = approvals.untold(connection, agent, APPROVALS_SHOWN, subject)
     return [approval_seen(one, one.state_at(now)) for one in found]
 
 
@@ -230,15 +253,3 @@ def approval_seen(approval: Approval, state: str) -> ApprovalSeen:
         return shown
     return replace(shown, decided=approval.decided, decided_by=approval.decided_by or "",
                    decided_reason=approval.decided_reason)  # fmt: skip
-
-
-def _conflicts(connection: sqlite3.Connection, agent: str) -> list[ConflictSeen]:
-    rows = connection.execute(
-        "SELECT id, path, line, ours, theirs FROM conflicts WHERE agent = ? AND resolved IS NULL "
-        f"AND {UNTAINTED} ORDER BY id LIMIT 50",
-        (agent,),
-    )
-    return [
-        ConflictSeen(id=r["id"], path=r["path"], line=r["line"], ours=r["ours"], theirs=r["theirs"])
-        for r in rows
-    ]

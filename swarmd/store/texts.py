@@ -47,6 +47,15 @@ def of_digest(connection: sqlite3.Connection, hash_: str | None) -> bytes | None
     return Texts(connection).of_digest(hash_)
 
 
+def start_of(connection: sqlite3.Connection, hash_: str, size: int) -> bytes:
+    """The first bytes of a text, for a listing; nothing where it is gone."""
+    row = connection.execute(
+        "SELECT substr(data, 1, ?) FROM blobs WHERE hash = ? AND base IS NULL AND typeof(data) = 'blob'",
+        (size, hash_),
+    ).fetchone()
+    return bytes(row[0]) if row is not None else (of_digest(connection, hash_) or b"")[:size]
+
+
 def of_revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> bytes | None:
     """The text of a revision; None for one that never was, for a deletion, and where it is gone."""
     row = connection.execute(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from swarmd.core.digests import digest
+from swarmd.core.owners import agent_of_owner, is_about, renamed
 from swarmd.core.staging import Effect, HandoffWritten, KeyWritten, MemoryWritten
 
 _ROWS: Mapping[str, str] = {
@@ -51,8 +52,11 @@ def faults(connection: sqlite3.Connection, limit: int = 20) -> list[str]:
     for row in connection.execute("SELECT seq, at, by, act, target, detail FROM audit ORDER BY seq DESC"):
         detail = _decoded(row["detail"])
         if row["act"] == "rename":
-            names[str(detail.get("old"))] = names.get(row["target"], row["target"])
-        elif row["act"] == "forget":
+            old, new = str(detail.get("old")), row["target"]
+            names[old] = names.get(new, new)
+            gone = [name for name in names if name != new and is_about(name, new)]
+            names |= {renamed(name, new, old): names[name] for name in gone}
+        elif row["act"] in ("forget", "forget_subject"):
             names[row["target"]] = None
         told = detail.get("wrote")
         if isinstance(told, dict) and told and not _stands(connection, told, names):
@@ -69,7 +73,7 @@ def _stands(connection: sqlite3.Connection, told: Mapping[str, Any], names: Mapp
     content: list[list[Any]] = []
     for kind, *place in told.get("rows", ()):
         if kind in ("key", "memory"):
-            owner = names.get(place[0], place[0])
+            owner = _owner_now(place[0], names)
             if owner is None:
                 return True  # it cannot be told any more
             place[0] = owner
@@ -78,6 +82,17 @@ def _stands(connection: sqlite3.Connection, told: Mapping[str, Any], names: Mapp
             return False
         content.append(list(row))
     return _digest(content) == told.get("digest")
+
+
+def _owner_now(owner: str, names: Mapping[str, str | None]) -> str | None:
+    """What the owner of a folder or key is called now, with its agent's name; None: it was forgotten."""
+    if owner in names:
+        return names[owner]
+    agent = agent_of_owner(owner)
+    if agent is None or agent not in names:
+        return owner
+    now = names[agent]
+    return None if now is None else renamed(owner, agent, now)
 
 
 def _decoded(text: str) -> Mapping[str, Any]:

@@ -29,7 +29,7 @@ SESSION = {
     "id": 7, "agent": "studio", "attempt": 1, "trigger": "cron", "slot": AT, "state": "ended", "outcome": "committed",
     "reason": None, "queued": AT, "started": AT, "ended": AT, "by": "system", "exit": 0, "draft": None,
     "changes": [CHANGE], "refusals": [], "superseded": [], "tokens_in": None, "tokens_out": None, "cache_read": None,
-    "usd": None, "cache_write": None,
+    "usd": None, "cache_write": None, "subject": None,
 }  # fmt: skip
 QUARANTINED = {
     "session": 7, "agent": "studio", "quarantined": {"at": AT, "by": "operator:root", "reason": NASTY},
@@ -139,6 +139,8 @@ SAMPLES: dict[str, Document] = {
         "tokens_in": 4100, "tokens_out": 600, "usd": 0.02,
     },
     "memory_blame": {"agent": "studio", "file": "MEMORY.md", "lines": [{"line": 1, "text": NASTY, "rev": 2, "by": "studio#7", "at": AT}]},
+    "memory_subjects": listing({"agent": "studio", "subject": "alice", "owner": "studio@alice", "files": 2, "bytes": 90, "sessions": 3, "last_session": None}),
+    "memory_shared": listing({"name": "team", "owner": "@team", "files": 1, "bytes": 9, "agents": ["art", "studio"], "writers": ["studio"], "approval": []}),
     "memory_import": {
         "agent": "studio", "format": "swarms", "saved": True, "next": None,
         "items": [{"path": "MEMORY.md", "what": "new", "rev": 1, "bytes": 6, "source": NASTY}],

@@ -23,6 +23,7 @@ handoff send | handoff list | handoff show | handoff ack | handoff complete | ha
 handoff answer | handoff cancel | handoff change | handoff requeue
 report | report list
 memory show | memory edit | memory write | memory append | memory history | memory diff | memory restore
+memory delete | memory shared | memory subjects | memory forget-subject
 approval list | approval show | approval approve | approval deny
 memory blame | memory conflicts | memory import | memory export | memory ctx set | memory ctx get
 memory handoff send | memory compact | memory consolidate | skill list | skill show
@@ -106,6 +107,7 @@ READING = {
     "memory_list": ["memory", "list", "studio"], "memory_show": ["memory", "show", "studio"],
     "memory_history": ["memory", "history", "studio"], "memory_diff": ["memory", "diff", "studio", "1"],
     "memory_blame": ["memory", "blame", "studio"], "memory_conflicts": ["memory", "conflicts", "studio"],
+    "memory_subjects": ["memory", "subjects", "studio"], "memory_shared": ["memory", "shared"],
     "memory_export": ["memory", "export", "studio"],
     "session_list": ["session", "list"], "session_show": ["session", "show", "7"],
 

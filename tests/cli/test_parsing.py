@@ -24,6 +24,10 @@ ACTS = [
     (["memory", "append", "studio", "MEMORY.md", "--", "- buy milk"], ("memory_append", {"agent": "studio", "file": "MEMORY.md", "text": "- buy milk"})),
     (["memory", "restore", "studio", "3"], ("memory_restore", {"agent": "studio", "file": "MEMORY.md", "rev": 3})),
     (["memory", "conflicts", "studio", "--take", "theirs", "4"], ("memory_take", {"agent": "studio", "conflict": 4, "side": "theirs"})),
+    (["memory", "write", "@team", "a.md", "text"], ("memory_write", {"agent": "@team", "file": "a.md", "text": "text"})),
+    (["memory", "append", "--agent", "studio@alice", "a.md", "text"], ("memory_append", {"agent": "studio@alice", "file": "a.md", "text": "text"})),
+    (["memory", "delete", "@team", "a.md"], ("memory_delete", {"agent": "@team", "file": "a.md"})),
+    (["memory", "forget-subject", "studio", "alice@example.com"], ("forget_subject", {"agent": "studio", "subject": "alice@example.com"})),
     (["handoff", "ack", "7"], ("handoff_ack", {"id": 7})),
     (["handoff", "complete", "7"], ("handoff_complete", {"id": 7})),
     (["handoff", "decline", "7", "--reply", "no"], ("handoff_decline", {"id": 7, "reply": "no"})),
@@ -42,6 +46,7 @@ ACTS = [
     (["run", "studio"], ("run", {"agent": "studio", "mode": "commit", "force": False})),
     (["run", "studio", "--dry-run", "--force"], ("run", {"agent": "studio", "mode": "dry_run", "force": True})),
     (["run", "studio", "--no-commit", "--text", "x"], ("run", {"agent": "studio", "mode": "no_commit", "force": False, "text": "x"})),
+    (["run", "studio", "--subject", "alice"], ("run", {"agent": "studio", "mode": "commit", "force": False, "subject": "alice"})),
     (["memory", "consolidate", "studio"], ("run", {"agent": "studio", "mode": "commit", "force": False, "trigger": "consolidate"})),
     (["memory", "consolidate", "studio", "--no-commit", "--force"], ("run", {"agent": "studio", "mode": "no_commit", "force": True, "trigger": "consolidate"})),
     (["session", "quarantine", "7"], ("session_quarantine", {"session": "7", "revert": False})),
@@ -52,7 +57,7 @@ ACTS = [
 ]  # fmt: skip
 ANSWERS = {
     "ctx_set": KEY, "ctx_unset": {**KEY, "value": None}, "memory_write": MEMORY, "memory_append": MEMORY,
-    "memory_restore": MEMORY, "pause": {"agent": "all", "paused": True, "reason": None, "held_by": []},
+    "memory_restore": MEMORY, "memory_delete": MEMORY, "forget_subject": {"agent": "a", "subject": "b", "forgotten": True}, "pause": {"agent": "all", "paused": True, "reason": None, "held_by": []},
     "resume": {"agent": "studio", "paused": False, "reason": None, "held_by": []}, "run": SESSION,
     "session_quarantine": documents.QUARANTINED, "session_unquarantine": {**documents.QUARANTINED, "quarantined": None},
     "reload": {"added": [], "changed": [], "removed": [], "problems": []}, "report": documents.REPORT,

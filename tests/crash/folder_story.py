@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 from itertools import product
+from pathlib import Path
 
 from swarmd.store import documents
 from tests.crash import checks
@@ -14,7 +15,9 @@ from tests.store.memory_place import AGENT, PatientDisk, Place, effect_of
 
 OTHER = "voidrunner"
 SESSION = 5
-VARIANTS = ("edits", "moves")
+VARIANTS = ("edits", "moves", "shared")
+SHARED = "@team"
+"""Whose folder it is in the story `shared`: one that several agents write."""
 NOTES = "".join(f"- note {n}: something worth knowing\n" for n in range(1, 13))
 LINES = ("- AGENT one", "- AGENT two", "- AGENT three")
 
@@ -22,6 +25,10 @@ LINES = ("- AGENT one", "- AGENT two", "- AGENT three")
 class FolderStory(Story):
     agent, other = AGENT, OTHER
     recovery_calls = 90
+
+    def __init__(self, folder: Path, variant: str) -> None:
+        super().__init__(folder, variant)
+        self.agent = SHARED if variant == "shared" else AGENT
 
     def visits(self, calls: int, swaps: list[int], *, few: bool) -> Iterable[tuple[str, int]]:
         swap, steps = swaps[0], 1 if few else 4
@@ -35,9 +42,10 @@ class FolderStory(Story):
         self.template.mkdir()
         place = Place(self.template)
         place.save(
-            {"MEMORY.md": "# Notes\n" + NOTES, "topics/a.md": "# A\n" + NOTES, "b.md": "b\n"}, session=1
-        )
-        place.save({"MEMORY.md": "# Notes\n" + NOTES + "- from session 2\n"}, session=2)
+            {"MEMORY.md": "# Notes\n" + NOTES, "topics/a.md": "# A\n" + NOTES, "b.md": "b\n"},
+            agent=self.agent, session=1,
+        )  # fmt: skip
+        place.save({"MEMORY.md": "# Notes\n" + NOTES + "- from session 2\n"}, agent=self.agent, session=2)
         place.save({"MEMORY.md": "other\n"}, agent=OTHER, session=3)
         place.writer.do(lambda connection: _key(connection, OTHER, "status", "untouched"))
         place.folders.checkpoint()
@@ -46,28 +54,30 @@ class FolderStory(Story):
     def play(self, acknowledge: Callable[[], None], disk: PatientDisk) -> None:
         """Settle, work on a copy, settle, commit, acknowledge, publish, flush."""
         place = Place(self.state, disk=disk)
-        place.folders.settle(AGENT)
-        copy = {path: data.decode() for path, data in place.folders.working_tree(AGENT).as_files().items()}
+        place.folders.settle(self.agent)
+        copy = {
+            path: data.decode() for path, data in place.folders.working_tree(self.agent).as_files().items()
+        }
         bases = {path: copy.get(path, "") for path in changes(self.variant)}
         wanted = {path: change(bases[path]) for path, change in changes(self.variant).items()}
-        place.folders.settle(AGENT)
+        place.folders.settle(self.agent)
 
         def commit(connection: sqlite3.Connection) -> None:
             for path, text in wanted.items():
-                effect = effect_of(connection, AGENT, path, text, bases[path], f"{AGENT}#{SESSION}")
+                effect = effect_of(connection, self.agent, path, text, bases[path], f"{AGENT}#{SESSION}")
                 documents.write_revision(connection, effect, SESSION)
             _write_rows(connection)
 
         place.writer.do(commit)
         acknowledge()
-        place.folders.settle(AGENT)
+        place.folders.settle(self.agent)
         place.folders.checkpoint()
         place.close()
 
     def recover(self, boot: str, disk: PatientDisk) -> None:
         place = Place(self.state, boot=boot, disk=disk)
         place.folders.recover()
-        for agent in (AGENT, OTHER):
+        for agent in (self.agent, OTHER):
             place.folders.settle(agent)
         place.folders.checkpoint()
         place.close()
@@ -91,7 +101,7 @@ def _key(connection: sqlite3.Connection, agent: str, key: str, value: str) -> No
 
 def changes(variant: str) -> dict[str, Callable[[str], str | None]]:
     """What the agent does to each file, given its text."""
-    if variant == "edits":
+    if variant != "moves":
         return {
             "MEMORY.md": lambda text: text + "- AGENT one\n",
             "topics/a.md": lambda text: text.replace("# A\n", "# A\n- AGENT two\n"),

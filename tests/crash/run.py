@@ -4,7 +4,7 @@
 given; `--only STYLE@MOMENT[-stale]/VARIANT:N:M` repeats one case, as it was printed: n is the call at which the session
 was killed, m that of the recovery (0: not killed). Exits with 1 where any broke.
 
-The variants `edits` and `moves` are one commit to a memory folder, `script` and `command` a whole session as
+The variants `edits`, `moves` and `shared` are one commit to a memory folder, `script` and `command` a whole session as
 `swarmd run` makes it: with the agent's part played in the daemon's process, and by a program of its own.
 """
 

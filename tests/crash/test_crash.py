@@ -12,12 +12,12 @@ from tests.crash.run import ROOT
 from tests.crash.shim import compiler
 from tests.crash.stage import STORIES
 
-EVERY = 97
+EVERY = 127
 """A prime, so that the points of one scenario are not those of the next."""
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(420)
 @pytest.mark.skipif(compiler() is None, reason="there is no C compiler to build the shim with")
 def test_no_promise_breaks_wherever_a_session_and_its_recovery_are_killed():
     done = subprocess.run(

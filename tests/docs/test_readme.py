@@ -127,7 +127,7 @@ def test_every_link_leads_somewhere():
 
 PLACEHOLDERS = {
     "NAME": "disk", "AGENT": "disk", "AGENT|all": "disk", "ID": "7", "SESSION": "7", "SESSIONS": "7", "N": "disk", "A": "host", "B": "disk",
-    "T": "text", "P": "high", "K": "key", "V": "value", "TIME": "2h", "REV": "1", "OLD": "disk", "NEW": "disc",
+    "T": "text", "P": "high", "K": "key", "V": "value", "TIME": "2h", "REV": "1", "OLD": "disk", "NEW": "disc", "SUBJECT": "alice",
 }  # fmt: skip
 
 

@@ -103,6 +103,7 @@ FULL = {
     "agent": "house", "session": "house", "at": "house", "key": "part", "file": "MEMORY.md", "rev": 1, "other": 1, "n": 5, "id": 1,
     "since": "2020-01-01T00:00:00+00:00", "until": "2099-01-01T00:00:00Z", "to": "house", "from": "operator", "status": "open",
     "outcome": "committed", "trigger": "manual", "name": "tidy", "by": "day", "text": "done", "kind": "key", "time": "2026-01-01T00:00:00Z",
+    "subject": "alice",
     "all": True,
 }  # fmt: skip
 OTHERWISE = {

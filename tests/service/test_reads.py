@@ -19,7 +19,7 @@ ARGS = {
     "ctx_history": {"agent": "studio", "key": "k"}, "handoff_show": {"id": 1}, "memory_list": {"agent": "studio"},
     "memory_show": {"agent": "studio"}, "memory_history": {"agent": "studio"}, "memory_diff": {"agent": "studio", "rev": 1},
     "memory_search": {"text": "one"}, "session_search": {"text": "one"}, "memory_blame": {"agent": "studio"},
-    "memory_conflicts": {"agent": "studio"}, "memory_export": {"agent": "studio"},
+    "memory_conflicts": {"agent": "studio"}, "memory_export": {"agent": "studio"}, "memory_subjects": {"agent": "studio"},
     "skill_list": {"agent": "studio"}, "skill_show": {"agent": "studio", "name": "tidy"},
     "approval_list": {"all": True}, "approval_show": {"id": 1},
 }  # fmt: skip

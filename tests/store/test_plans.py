@@ -2,9 +2,10 @@
 
 import pytest
 
+from swarmd.core.agent import Agent, MemoryRules, SharedFolder
 from swarmd.core.snapshot import Trigger
 from swarmd.core.world import Actor
-from swarmd.store import consolidated, lineage, queries, sessions, snapshots, trees
+from swarmd.store import consolidated, folders_seen, lineage, owners, queries, sessions, snapshots, trees
 from tests.swarm import NOW, Swarm
 
 HISTORY = 100_000
@@ -89,6 +90,7 @@ def _other(swarm):
     return _connections.setdefault(id(swarm), open_reading(swarm.places.state / "swarmd.db"))
 
 
+SHARING = Agent(name="studio", memory=MemoryRules(shared=(SharedFolder(name="team"),)))
 STUDIO = Actor(by="studio#999999", agent="studio", session=999_999)
 PAGE = queries.Window(n=50)
 SINCE = queries.Window(n=50, since="2026-03-01T00:00:00.000000Z", until="2026-03-02T00:00:00.000000Z")
@@ -100,7 +102,13 @@ HOT = {
     "what lives": queries.live,
     "how many live": queries.counts,
     "what a handoff caused": lambda c: queries.caused(c, 5),
-    "the last of an agent": lambda c: queries.last_ended(c, "studio"),
+    "the last about a subject": lambda c: snapshots._last(c, "studio", 5, "alice"),
+    "the last about none": lambda c: snapshots._last(c, "studio", 5, None),
+    "an agent's subjects": lambda c: owners.subjects(c, "studio"),
+    "sessions about a subject": lambda c: owners.sessions_about(c, "studio", "alice"),
+    "whether a subject is known": lambda c: owners.folder_is_known(c, "studio@alice"),
+    "conflicts of an agent's lines": lambda c: queries.conflicts(c, "@team", of=("studio", None)),
+    "conflicts to be shown": lambda c: folders_seen.conflicts_now(c, SHARING, "studio", None),
     "the last of all": queries.last_sessions,
     "the newest draft": lambda c: sessions.newest_draft(c, "studio"),
     "failures in a row": lambda c: sessions.failures(c, "studio"),
