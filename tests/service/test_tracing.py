@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from swarmd.core.agent import Consolidate
+from swarmd.core.agent import Consolidate, MemoryRules, SharedFolder
 from swarmd.session import flow
 from swarmd.store import sessions
 
@@ -162,3 +162,22 @@ def test_a_session_that_was_queued_before_and_started_after_is_found(swarm):
     asyncio.run(swarm.start(late))
     assert late < poisoned
     assert shown(swarm, poisoned) == [(late, "prompt", None)]
+
+
+def test_a_line_in_a_shared_folder_is_followed_to_every_agent_that_has_the_folder(swarm):
+    team = SharedFolder(name="team", write=True)
+    for name in ("studio", "garage"):
+        swarm.change(name, memory=MemoryRules(shared=(team,)))
+
+    async def writes(part):
+        await part.act("memory_append", agent="@team", file="MEMORY.md", text=POISON)
+
+    poisoned = swarm.play("studio", writes)["id"]
+    reader = swarm.play("garage")["id"]
+    swarm.play("house")
+    assert shown(swarm, poisoned, "@team:MEMORY.md") == [(reader, "prompt", None)]
+    standing = swarm.call("session_quarantine", session=str(poisoned))["in_force"]
+    assert [(item["target"], item["lines"]) for item in standing] == [("@team:MEMORY.md", [POISON])]
+    swarm.call("session_quarantine", session=str(poisoned), revert=True)
+    swarm.play("garage")
+    assert POISON not in swarm.runner.requests[-1].user
