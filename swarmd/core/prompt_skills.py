@@ -24,7 +24,7 @@ _HOW = (
 def skills_part(snapshot: Snapshot, count: Count) -> Part:
     """The operator's skills, then the agent's own. What is wrong with an own one is told, so that it can be mended."""
     about = "skills, whose they are = what each is for (data)"
-    own = own_skills(snapshot.memory, snapshot.agent.name)
+    own = own_skills(snapshot.memory, snapshot.owner)
     operators = sorted(snapshot.skills, key=lambda skill: skill.name)
     every = [*operators, *own]
     if not every:
