@@ -23,7 +23,9 @@ You write with these commands (and read with `list` and `show` in place of the v
   `ask ID --text TEXT` (it then waits for the answer).
 - `swarmd handoff send --to NAME --text TEXT`: work for an agent below you. Later: `answer ID --text TEXT`,
   `cancel ID`, `change ID --priority P`.
-{memory}- `swarmd report TEXT`: a note to the agent above you, or to the operator where there is none.
+{memory}- `swarmd memory search WORDS` reads: how was this done the last time? It looks through what you may read:
+  memory and its archive, keys, handoffs, and what past sessions said and did.
+- `swarmd report TEXT`: a note to the agent above you, or to the operator where there is none.
 - `swarmd checkpoint`: saves all so far, whatever comes after. `swarmd fail REASON`: ends the session as failed.
 - What a session could not save is left as a draft: `swarmd draft show`, `swarmd draft apply`, `swarmd draft discard`.
 
@@ -37,7 +39,9 @@ You write with tools (and read with those whose names end in `list`, `show` and 
 - `handoff_complete`, with a reply: a handoff of yours is done. Or `handoff_ack`, `handoff_decline`, `handoff_ask` (it
   then waits for the answer).
 - `handoff_send`: work for an agent below you. Later: `handoff_answer`, `handoff_cancel`, `handoff_change`.
-{memory}- `report`: a note to the agent above you, or to the operator where there is none.
+{memory}- `memory_search` reads: how was this done the last time? It looks through what you may read: memory and its
+  archive, keys, handoffs, and what past sessions said and did.
+- `report`: a note to the agent above you, or to the operator where there is none.
 - `checkpoint` saves all so far, whatever comes after. `fail` ends the session as failed.
 - What a session could not save is left as a draft: `draft_show`, `draft_apply`, `draft_discard`.
 

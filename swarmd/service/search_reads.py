@@ -154,8 +154,8 @@ def _standing(view: View, ranked: Sequence[_Ranked]) -> Iterator[dict[str, JSON]
         facts = _facts(view, one.hit)
         if facts is not None and one.hit.kind == "archive":
             shown = untainted.setdefault(one.hit.owner, Untainted(view, one.hit.owner))
-            if any(shown.marks(one.hit.name, search.plain(one.hit).encode("utf-8", "replace")) or ()):
-                continue  # a piece of a page in which a session in quarantine has lines
+            if not _is_clean(view, one.hit, shown):
+                continue
         if facts is not None:
             yield {
                 "kind": one.hit.kind, "agent": one.hit.owner, "file": None, "key": None, "handoff": None,
@@ -163,6 +163,15 @@ def _standing(view: View, ranked: Sequence[_Ranked]) -> Iterator[dict[str, JSON]
                 "at": one.hit.at, "by": one.hit.by, "snippet": one.snippet.text, "score": one.score,
                 "quarantined": False, **facts,
             }  # fmt: skip
+
+
+def _is_clean(view: View, hit: Hit, shown: Untainted) -> bool:
+    """Whether a piece of an archive has no line of a session in quarantine: what is left of the file has all of it."""
+    if shown.marks(hit.name, b"") is None:
+        return True  # there is no such session, or an operator asks
+    document = view.world.document(hit.owner, hit.name)
+    data = None if document is None else document.data
+    return data is not None and search.holds(shown.text(hit.name, data), hit)
 
 
 def _facts(view: View, hit: Hit) -> dict[str, Any] | None:

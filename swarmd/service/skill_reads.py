@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from swarmd.config.skill_folders import file_of, files_of
-from swarmd.core.skills import SKILL_FILE, Skill, file_problem, own_skills, replaced
+from swarmd.config.skill_text import own_skills
+from swarmd.core.skills import SKILL_FILE, Skill, file_problem, replaced
 from swarmd.core.text import shortened
 from swarmd.errors import NotFound, Refused
 from swarmd.service.view import JSON, Args, View, items, text

@@ -266,10 +266,10 @@ def is_current(store: sqlite3.Connection, hit: Hit) -> bool:
     if row is None or str(row["rev"]) == hit.version:
         return row is not None
     data = texts.of_digest(store, row["hash"])
-    lines = indexed((data or b"").decode("utf-8", "replace")).splitlines()
-    return plain(hit) in "\n".join(lines)
+    return data is not None and holds(data, hit)
 
 
-def plain(hit: Hit) -> str:
-    """The text of a hit, as it stands in the index."""
-    return hit.marked.replace(OPEN, "").replace(CLOSE, "")
+def holds(data: bytes, hit: Hit) -> bool:
+    """Whether the text of a file has what was found, as the index has it."""
+    lines = indexed(data.decode("utf-8", "replace")).splitlines()
+    return hit.marked.replace(OPEN, "").replace(CLOSE, "") in "\n".join(lines)

@@ -21,7 +21,7 @@ TITLES = (
     "h. a call of the model's, to the desk and back",
     "h. 3 sessions of models at once",
     "i. 4 sessions that each note 3,000 bytes",
-    "j. searches of 200 texts",
+    "j. searches of 200 texts: CPU",
     "j. the index",
 )
 

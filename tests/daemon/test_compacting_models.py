@@ -75,7 +75,7 @@ def test_a_model_summarizes_without_tools_and_what_it_cost_is_told(place):
 
 
 FAULTS = {
-    "529": (say.error(529), "unavailable", "overloaded"),
+    "529": (say.error(529, retry_after=100), "unavailable", "overloaded"),
     "timeout": (say.hang(), "timed_out", "timed out after 2 seconds"),
     "refusal": (say.refusal(), "failed", "refusal"),
     "max_tokens": (say.text(GOOD, stop="max_tokens"), "failed", "max_tokens: the answer was cut off"),
@@ -90,7 +90,7 @@ FAULTS = {
 def test_a_summary_that_fails_changes_nothing_and_says_why(place, fault):
     answer, outcome, said = FAULTS[fault]
     with ModelServer(answer) as server:
-        agent(place, server, limits='timeout = "2s"')
+        agent(place, server, limits=f'timeout = "{2 if fault == "timeout" else 25}s"')
         done = compact(place, check=False)
     assert (done["outcome"], text(place), archives(place)) == (outcome, OLD, [])
     assert said in done["reason"]

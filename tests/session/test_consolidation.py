@@ -174,7 +174,7 @@ def test_what_it_writes_is_a_revision_that_says_how_it_came_to_be(swarm):
     session = consolidate(swarm)
     assert swarm.text("studio") == ORDERED
     newest = swarm.call("memory_history", agent="studio")["items"][0]
-    assert (newest["note"], newest["by"]) == ("consolidate", f"studio#{session['id']}")
+    assert (newest["note"], newest["by"]) == ("consolidation", f"studio#{session['id']}")
     blame = {row["text"]: row["by"] for row in swarm.call("memory_blame", agent="studio")["lines"]}
     assert blame["# Notes"] == "operator:ada", "a line that stays keeps its history"
 
