@@ -63,6 +63,8 @@ class Compactions:
         if order.trigger == COMPACT:
             self._queued.discard(agent)
             if outcome not in GOOD:
+                if order.by != compactions.BY:
+                    return  # a person's own try changes nothing of what was to come
                 self._look_soon([agent])  # which finds out when it is tried again
                 return
         if agent in self._queued or agent in self._later:
@@ -101,8 +103,16 @@ class Compactions:
                     )
             elif found.not_before is not None and found.not_before > self._daemon.clock.now():
                 self._later[found.agent] = found.not_before
+                await self._put_off(found.agent, found.not_before)
             elif found.agent not in self._queued:
                 await self._queue(found.agent, found.tokens)
+
+    async def _put_off(self, agent: str, until: datetime) -> None:
+        if not compactions.is_told(self._daemon.reader, agent):
+            now = self._daemon.clock.now()
+            await self._daemon.store.writer.run(
+                lambda connection: compactions.put_off(connection, agent, until, now)
+            )
 
     def _found(self, names: Iterable[str] | None) -> list[_Found]:
         """Those of the agents that were looked at. In a thread."""

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from swarmd.core.compaction import delay_after
 from swarmd.core.instants import from_text
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.sessions import COMPACT, GOOD
 from swarmd.store.store import cure, raise_attention
 
 KIND = "compaction"
+BY = "system"
+"""Who asks for those that nobody has asked for."""
+UNTOLD = ("cancelled", "lost")
+"""Outcomes that raise nothing to attention."""
 _SIZES = (
     "SELECT h.agent, h.rev, r.size FROM heads h JOIN revisions r ON r.agent = h.agent AND r.path = h.path "
     "AND r.rev = h.rev WHERE h.path = ? AND h.hash IS NOT NULL"
@@ -45,15 +50,21 @@ def sizes(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
 
 def failures(connection: sqlite3.Connection, agent: str) -> tuple[int, datetime | None]:
     """How many of the agent's last compactions in a row brought nothing, and when the newest ended. One that was lost
-    with its daemon is forgiven, a second is not: it may be what the daemon dies of.
+    with its daemon is forgiven, a second is not: it may be what the daemon dies of. Those that a person asked for do
+    not count, nor those from before the memory was small for a while: what was told of them is closed since then.
     """
     count, last, lost = 0, None, 0
+    told = connection.execute("SELECT since FROM raised WHERE id = ?", (_id(agent),)).fetchone()
     for row in connection.execute(
-        f"SELECT outcome, ended FROM sessions INDEXED BY sessions_compact WHERE agent = ? AND trigger = '{COMPACT}' "
+        f"SELECT outcome, ended, by FROM sessions INDEXED BY sessions_compact WHERE agent = ? AND trigger = '{COMPACT}' "
         "AND state = 'ended' AND started IS NOT NULL ORDER BY id DESC LIMIT 30",
         (agent,),
     ):
         if row["outcome"] in GOOD:
+            break
+        if row["by"] != BY:
+            continue
+        if row["outcome"] not in UNTOLD and (told is None or row["ended"] < told["since"]):
             break
         count, last = count + 1, last or from_text(row["ended"])
         lost += row["outcome"] == "lost"
@@ -77,10 +88,30 @@ def is_told(connection: sqlite3.Connection, agent: str) -> bool:
 def tell(
     connection: sqlite3.Connection, agent: str, session: int, outcome: str, reason: str, now: datetime
 ) -> None:
-    """Raise one that did not succeed to a person's attention."""
+    """Raise one that did not succeed to a person's attention, with when it is tried again."""
+    about = (
+        f"the memory of {agent} is nearly full, and its compaction {outcome} (session {session}): {reason}"
+    )
+    _raise(connection, agent, about, now)
+    count, last = failures(connection, agent)  # of which this is one, now that it is told
+    if last is not None:
+        _raise(connection, agent, f"{about}; {_again(last + delay_after(count))}", now)
+
+
+def put_off(connection: sqlite3.Connection, agent: str, until: datetime, now: datetime) -> None:
+    """Raise that one is due and waits, where nothing is told of it yet."""
+    if not is_told(connection, agent):
+        about = f"the memory of {agent} is nearly full, and its compaction did not come to its end"
+        _raise(connection, agent, f"{about}; {_again(until)}", now)
+
+
+def _again(at: datetime) -> str:
+    return f"it is tried again after {at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _raise(connection: sqlite3.Connection, agent: str, text: str, now: datetime) -> None:
     raise_attention(
-        connection, id=_id(agent), kind=KIND, agent=agent, now=now,
-        text=f"the memory of {agent} is nearly full, and its compaction {outcome} (session {session}): {reason}",
+        connection, id=_id(agent), kind=KIND, agent=agent, now=now, text=text,
         next_step=f"swarmd memory compact {agent}, with --summary-file for a summary of your own",
     )  # fmt: skip
 

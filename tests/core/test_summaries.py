@@ -63,12 +63,12 @@ def test_what_does_not_is_cut_at_headings_then_paragraphs_then_lines_and_never_i
         f"## Day {day}\n\n" + "".join(f"- fact {day}.{n} is noted\n" for n in range(6)) + "\n"
         for day in range(12)
     )
-    pieces = split(chapters, FRAME + 50 + 100)
+    pieces = split(chapters, FRAME + 45 + 100)
     assert len(pieces) > 2
     assert "".join(pieces) == chapters
     assert all(piece.startswith("## Day") for piece in pieces)
     long = "".join(f"- fact {n} is noted\n" for n in range(200))
-    pieces = split(long, FRAME + 50 + 100)
+    pieces = split(long, FRAME + 45 + 100)
     assert "".join(pieces) == long
     assert all(piece.endswith("\n") and words(piece) <= 100 for piece in pieces)
 
@@ -81,7 +81,7 @@ def test_what_does_not_is_cut_at_headings_then_paragraphs_then_lines_and_never_i
 )
 def test_pieces_are_the_text_and_each_has_room(parts):
     text = "".join(parts)
-    pieces = split(text, FRAME + 50 + 60)
+    pieces = split(text, FRAME + 45 + 60)
     assert "".join(pieces) == text
     assert len(pieces) == 1 or all(0 < words(piece) <= 60 or not piece.strip() for piece in pieces)
 
@@ -89,9 +89,9 @@ def test_pieces_are_the_text_and_each_has_room(parts):
 @pytest.mark.parametrize(
     ("text", "window", "said"),
     [
-        (OLD, 60, "has no room for notes"),
-        ("word " * 500 + "\n", FRAME + 50 + 100, "a line of 500 tokens is longer"),
-        ("a b c d e f g h i j\n" * 2500, FRAME + 50 + 60, "requests, and 200 are the most"),
+        (OLD, 60, "too little room for notes"),
+        ("word " * 500 + "\n", FRAME + 45 + 100, "a line of 500 tokens is longer"),
+        ("a b c d e f g h i j\n" * 2500, FRAME + 45 + 60, "requests, and 200 are the most"),
     ],
 )  # fmt: skip
 def test_a_window_that_is_too_small_is_told(text, window, said):
