@@ -49,7 +49,7 @@ _HEADING = re.compile(r"#{1,6} ")
 _WORD = re.compile(r"[^\W_][\w-]*")
 _STEM = 5
 """Letters by which a word is known: `deploys` is a word of notes that have `deployed`."""
-_COMMON = frozenset(
+_COMMON_WORDS = (
     "about above after again all also although and any are because been before being below between both but came can "
     "come could did does doing done down during each else ever every few for from further get give given gave goes had "
     "has have having her here hers him his how however into its itself just less like made make many may might more "
@@ -61,9 +61,10 @@ _COMMON = frozenset(
     "summarized summarizer summary text unable january february march april june july august september october "
     "november december monday tuesday wednesday thursday friday saturday sunday "
     "das dem den der des die ein eine einer für ist mit nicht oder und von war zur les des une pour avec est pas sur "
-    "dans las los una para con por que del".split()  # noqa: SIM905 - a hundred quoted words are read by nobody
+    "dans las los una para con por que del"
 )
 """Words that any text may have, and those of which an answer that says nothing is made."""
+_COMMON = frozenset(_COMMON_WORDS.split())
 _EXCUSE = re.compile(
     r"summary (is )?(un|not )available|no summary|nothing to summari[sz]e|\bas an ai\b|\b(i'm|i am) sorry\b"
     r"|(can(no|')t|could(n't| not)|unable to|won't|will not) (be )?"
@@ -132,11 +133,14 @@ def split(text: str, *, window: int, most: int, count: Count) -> list[str] | str
     return pieces
 
 
-def window_problem(*, window: int, most: int, count: Count) -> str | None:
-    """Why no notes can be summarized in pieces with such a window, or None where they can."""
+def window_problem(*, window: int, most: int, count: Count, notes: int | None = None) -> str | None:
+    """Why no notes can be summarized in pieces with such a window, or None where they can; or where so many tokens of
+    `notes` go in at once.
+    """
     frame, so_far = _frame(most, count), int(most * TOLERANCE)
     beside = frame + so_far + most
-    if window - beside >= max(window // 10, 1):
+    at_once = notes is not None and notes + frame + most <= window
+    if at_once or window - beside >= max(window // 10, 1):
         return None
     return (
         f"the summarizer's window of {window:,} tokens (context_tokens) has too little room for notes beside the "
@@ -297,7 +301,10 @@ def _lost_days(summary: str, old: str) -> str | None:
     least = min(-(-len(known) // 5), DAYS_KEPT)
     if kept >= least:
         return None
-    return f"the summary has lost dates: it has {kept} of the {len(known)} that the notes have, and {least} are the least"
+    return (
+        f"the summary has lost dates: it has {kept} of the {len(known)} that the notes have, and "
+        f"{least} are the least"
+    )
 
 
 def _spans(text: str) -> Iterator[tuple[Day, Day]]:
@@ -330,7 +337,8 @@ _DATES = (
 
 
 _BETWEEN = re.compile(
-    r"[^\w\n]{0,4}(?:[-\u2013\u2014/]|\.\.\.?|to|until|till|through|thru|bis|au|al?)[^\w\n]{0,4}", re.I
+    r"[^\w\n]{0,4}(?:[-\u2013\u2014/]|\.\.\.?|to|until|till|through|thru|bis|au|al?)[^\w\n]{0,4}",
+    re.IGNORECASE,
 )
 _MONTH_NUMBER = re.compile(r"(?<![\d./-])(\d{4})-(\d{2})(?![./-]?\d)")
 _MONTH_NAME = re.compile(rf"\b{_MONTH},? (\d{{4}})(?!\d)", re.IGNORECASE)

@@ -56,7 +56,8 @@ def failures(connection: sqlite3.Connection, agent: str) -> tuple[int, datetime 
     count, last, lost = 0, None, 0
     told = connection.execute("SELECT since FROM raised WHERE id = ?", (_id(agent),)).fetchone()
     for row in connection.execute(
-        f"SELECT outcome, ended, by FROM sessions INDEXED BY sessions_compact WHERE agent = ? AND trigger = '{COMPACT}' "
+        "SELECT outcome, ended, by FROM sessions INDEXED BY sessions_compact "
+        f"WHERE agent = ? AND trigger = '{COMPACT}' "
         "AND state = 'ended' AND started IS NOT NULL ORDER BY id DESC LIMIT 30",
         (agent,),
     ):
