@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarmd.config.kinds import Kinds
-from swarmd.config.model import AgentFile
+from swarmd.config.model import AgentFile, MemoryTable
 from swarmd.config.problems import Complaint
 from swarmd.core.memory import FIRST_FILE, matches
 
@@ -24,9 +24,7 @@ def _memory(model: AgentFile) -> list[Complaint]:
             if given:
                 text = "is for a memory that is kept, and persistent = false keeps none"
                 found.append(Complaint(path=("memory", name), text=text))
-    if memory.persistent and memory.log and matches(FIRST_FILE, memory.read_only):
-        text = f"is written into {FIRST_FILE}, and read_only keeps this agent's sessions from writing it"
-        found.append(Complaint(path=("memory", "log"), text=text))
+    found += _log(memory) if memory.persistent and memory.log else []
     if memory.summarizer_model is not None and memory.summarizer_command:
         text = "only one of it and `summarizer_model` may be there"
         found.append(Complaint(path=("memory", "summarizer_command"), text=text))
@@ -35,6 +33,28 @@ def _memory(model: AgentFile) -> list[Complaint]:
     if memory.summary_tokens is not None and memory.summary_tokens >= full:
         text = f"must be below compact_at times the memory's room, {full:,} tokens, or each summary is summarized again"
         found.append(Complaint(path=("memory", "summary_tokens"), text=text))
+    return found + _shared(memory)
+
+
+def _log(memory: MemoryTable) -> list[Complaint]:
+    """Rules of MEMORY.md that a log in it cannot live with."""
+    texts = (
+        (
+            memory.read_only,
+            f"is written into {FIRST_FILE}, and read_only keeps this agent's sessions from writing it",
+        ),
+        (
+            memory.approval,
+            f"adds to {FIRST_FILE} with each session, and approval would hold each: leave it out there",
+        ),
+    )
+    return [
+        Complaint(path=("memory", "log"), text=text) for globs, text in texts if matches(FIRST_FILE, globs)
+    ]
+
+
+def _shared(memory: MemoryTable) -> list[Complaint]:
+    found: list[Complaint] = []
     names: set[str] = set()
     for index, folder in enumerate(memory.shared):
         if folder.name in names:

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from swarmd.config.files import Fingerprint, Guard, fingerprint_of
+from swarmd.config.skill_text import skill_of
 from swarmd.core.agent import Agent
-from swarmd.core.skills import SKILL_BYTES, SKILL_FILE, Skill, file_problem, skill_of
+from swarmd.core.skills import SKILL_BYTES, SKILL_FILE, Skill, file_problem
 from swarmd.errors import Failed, NotFound, Refused
 
 MOST_SKILLS = 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarmd.core.fences import Ours, Pieces, quoted
 from swarmd.core.room import NOTE_TOKENS, Count, fill
 from swarmd.core.sections import Part, more, part
-from swarmd.core.skills import Skill, own_skills, replaced
+from swarmd.core.skills import Skill, replaced
 from swarmd.core.snapshot import Snapshot
 from swarmd.core.text import one_line, shortened
 
@@ -24,9 +24,8 @@ _HOW = (
 def skills_part(snapshot: Snapshot, count: Count) -> Part:
     """The operator's skills, then the agent's own. What is wrong with an own one is told, so that it can be mended."""
     about = "skills, whose they are = what each is for (data)"
-    own = own_skills(snapshot.memory, snapshot.agent.name)
-    operators = sorted(snapshot.skills, key=lambda skill: skill.name)
-    every = [*operators, *own]
+    every = sorted(snapshot.skills, key=lambda skill: (skill.own, skill.name))
+    own, operators = [one for one in every if one.own], [one for one in every if not one.own]
     if not every:
         return part("skills", about, ())
     hidden = replaced(own, operators)

@@ -77,7 +77,8 @@ def files_part(snapshot: Snapshot, count: Count) -> Part:
     listed = sorted(
         (d for d in snapshot.memory if d.data is not None and d.path != FIRST_FILE), key=lambda d: d.path
     )
-    skills = tuple(own_folders(listed))
+    # What stands in a subject's folder is no skill of the agent's: those are of its general memory.
+    skills = tuple(own_folders(listed)) if snapshot.subject is None else ()
     beside = [d for d in listed if not d.path.startswith(skills)]
     filled = fill(((_file(d),) for d in beside), FILES_TOKENS - NOTE_TOKENS, count)
     of_skills = len(listed) - len(beside)

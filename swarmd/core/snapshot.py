@@ -155,7 +155,7 @@ class Snapshot:
     zone: str
     trigger: Trigger
     skills: tuple[Skill, ...] = ()
-    """The operator's; the agent's own stand in its memory."""
+    """The operator's, and those that stand in its memory."""
     memory: tuple[Document, ...] = ()
     keys: tuple[Key, ...] = ()
     below: tuple[Below, ...] = ()

@@ -24,6 +24,7 @@ def approval_approve(service: Service, caller: Operator, args: Args) -> JSON:
     """Write what was held, judged anew as the agent's; its hooks are asked and told as for a session's own commit."""
     found = _open(service, number(args, "id"))
     approving.must_be_whole(found)
+    approving.must_be_trusted(service.store.reader(), found)
     agent = trees.tree_of(service.store.reader()).agent(found.agent)
     for owner in {c.agent for c in found.changes if isinstance(c, WriteMemory | AppendMemory)}:
         service.store.folders.settle(owner)

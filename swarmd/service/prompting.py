@@ -19,7 +19,7 @@ from swarmd.service import rows
 from swarmd.service.view import JSON, Args, View, moment, subject_of, text
 from swarmd.session import consolidating as consolidating_session
 from swarmd.session.instructions import standing
-from swarmd.session.skills import skills_of
+from swarmd.session.skills import skills_of, with_own
 from swarmd.session.tokens import TokenCounter
 from swarmd.store import adaptive
 from swarmd.store.snapshots import snapshot
@@ -69,7 +69,7 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
         view.connection, agent, Trigger(kind=trigger, slot=slot, reasons=reasons), at, skills=skills,
         subject=_subject(view, name, args),
     )  # fmt: skip
-    return seen, assemble(seen, _counter().count, standing=standing(agent, str(view.places.state)))
+    return seen, assemble(with_own(seen), _counter().count, standing=standing(agent, str(view.places.state)))
 
 
 def _of_consolidation(view: View, agent: Agent, at: datetime) -> tuple[Snapshot, Prompt]:
@@ -78,7 +78,7 @@ def _of_consolidation(view: View, agent: Agent, at: datetime) -> tuple[Snapshot,
     sessions_dir = view.places.state / "sessions"
     trigger = Trigger(kind=CONSOLIDATE)
     seen = consolidating_session.snapshot(view.connection, consolidating(agent), trigger, at, sessions_dir)
-    return seen, assemble(seen, _counter().count)
+    return seen, assemble(with_own(seen), _counter().count)
 
 
 def _counter() -> TokenCounter:

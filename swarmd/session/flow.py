@@ -43,7 +43,7 @@ from swarmd.session.known_secrets import Masking
 from swarmd.session.persistence import surely, through
 from swarmd.session.ports import Ports
 from swarmd.session.requests import request_of
-from swarmd.session.skills import shown_skills
+from swarmd.session.skills import shown_skills, with_own
 from swarmd.session.transcript import Transcript
 from swarmd.store import sessions
 from swarmd.store.bases import shown
@@ -269,7 +269,7 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
     rules = standing(agent, str(ports.sessions_dir.parent))
     if order.from_session is not None:
         past = past_for(reader, order.from_session, agent, ports.count, str(ports.sessions_dir.parent))
-        return past, past.seen, assemble(past.seen, ports.count, standing=rules)
+        return past, past.seen, assemble(with_own(past.seen), ports.count, standing=rules)
     skills = shown_skills(agent, tree_of(reader), str(ports.sessions_dir.parent))
 
     def read() -> Snapshot:
@@ -287,7 +287,7 @@ def _prompted(ports: Ports, order: Order, agent: Agent) -> tuple[Past | None, Sn
         facts = {"agent": order.agent, "session": order.id}
         logger.warning("put back from the published file: %s", damage, extra=facts)
         seen = read()
-    return None, seen, assemble(seen, ports.count, standing=rules)
+    return None, seen, assemble(with_own(seen), ports.count, standing=rules)
 
 
 def _seen_elsewhere(seen: Snapshot) -> dict[tuple[str, str], int]:

@@ -16,7 +16,7 @@ from swarmd.core.tree import Tree
 from swarmd.errors import Failed, Refused
 from swarmd.session.consolidating import shown_again
 from swarmd.session.instructions import standing
-from swarmd.session.skills import skills_of
+from swarmd.session.skills import skills_of, with_own
 from swarmd.store import sessions, usage
 from swarmd.store.bases import rebuilt
 from swarmd.store.connections import Connection, Row, reading
@@ -46,7 +46,7 @@ def prompt_of(seen: Snapshot, row: Row | Found, count: Callable[[str], int], sta
     are files of the agent's own, of which nothing is kept: they are read as they are now.
     """
     try:
-        made = assemble(seen, count, standing=standing(seen.agent, state))
+        made = assemble(with_own(seen), count, standing=standing(seen.agent, state))
     except Failed as gone:
         raise Refused(f"the prompt of session {row['id']} cannot be made again: {gone}") from gone
     if prompt_digest(made.system, made.user) != row["prompt_hash"]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 import logging
 import os
+from dataclasses import replace
 
 from swarmd.config.files import Guard
 from swarmd.config.skill_folders import Found, SkillRules, skills_in, written_by
+from swarmd.config.skill_text import own_skills
 from swarmd.core.agent import Agent
 from swarmd.core.skills import Skill
+from swarmd.core.snapshot import Snapshot
 from swarmd.core.tree import Tree
 
 log = logging.getLogger("swarmd")
@@ -27,6 +30,12 @@ def shown_skills(agent: Agent, tree: Tree, state: str) -> tuple[Skill, ...]:
         for fault in found.faults:
             log.warning("skills: %s", fault, extra={"agent": agent.name})
     return found.skills
+
+
+def with_own(seen: Snapshot) -> Snapshot:
+    """The snapshot with the skills in the agent's own memory, as its prompt is made of it."""
+    own = own_skills(seen.memory, seen.owner)
+    return replace(seen, skills=(*(skill for skill in seen.skills if not skill.own), *own)) if own else seen
 
 
 @functools.lru_cache(maxsize=4)

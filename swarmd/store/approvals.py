@@ -238,11 +238,11 @@ def untold(
     connection: sqlite3.Connection, agent: str, most: int, subject: str | None = None
 ) -> list[Approval]:
     """What the agent's next prompt about this subject (None: about none) tells of, newest first: what still waits, and
-    what was decided since it was told.
+    what was decided since it was told. Of sessions in quarantine nothing is told.
     """
     rows = connection.execute(
-        "SELECT * FROM approvals WHERE agent = ? AND told IS NULL "
-        "AND (SELECT subject FROM sessions WHERE id = approvals.session) IS ? ORDER BY id DESC LIMIT ?",
+        "SELECT a.* FROM approvals a LEFT JOIN sessions s ON s.id = a.session WHERE a.agent = ? AND a.told IS NULL "
+        "AND s.subject IS ? AND s.quarantined IS NULL ORDER BY a.id DESC LIMIT ?",
         (agent, subject, most),
     )
     return [approval_of(row) for row in rows]

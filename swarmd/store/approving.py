@@ -34,6 +34,18 @@ def must_be_whole(found: Approval) -> None:
         )
 
 
+def must_be_trusted(connection: sqlite3.Connection, found: Approval) -> None:
+    """Raises Refused where the session that asked for it is in quarantine."""
+    row = connection.execute(
+        "SELECT id FROM sessions WHERE id = ? AND quarantined IS NOT NULL", (found.session,)
+    ).fetchone()
+    if row is not None:
+        raise Refused(
+            f"approval {found.id} is of session {row['id']}, which is in quarantine; deny it, or swarmd session "
+            f"unquarantine {row['id']} first"
+        )
+
+
 def approve(connection: sqlite3.Connection, id: int, *, by: str, part: int, now: datetime) -> Committed:
     """Write what was held, judged anew as the agent's, and settle the approval: `approved`, or `superseded` where
     others were faster. The audit names the operator, the rows the session. Raises Refused, and nothing is written,
@@ -42,6 +54,7 @@ def approve(connection: sqlite3.Connection, id: int, *, by: str, part: int, now:
     found = approvals.by_id(connection, id)
     must_be_open(found, now)
     must_be_whole(found)
+    must_be_trusted(connection, found)
     done = commit(
         connection, found.actor, found.changes, now, act="approve", target=f"approval {id}: {found.target}",
         part=part, approver=by, told={"approval": id, "hash": found.hash, "by": found.by},

@@ -54,7 +54,7 @@ def shown(snapshot: Snapshot) -> str:
             "keys": [[key.agent, key.key, key.version] for key in keys],
             "handoffs": [h.id for h in (*snapshot.open_handoffs, *snapshot.sent)],
             "reports": [report.id for below in snapshot.below for report in below.reports],
-            "skills": [[skill.name, skill.digest] for skill in snapshot.skills],
+            "skills": [[skill.name, skill.digest] for skill in snapshot.skills if not skill.own],
             "now": to_text(snapshot.now),
             "trigger": _trigger_of(snapshot.trigger),
             "tokens": [snapshot.token_ratio, snapshot.token_overhead],

@@ -35,7 +35,9 @@ def test_a_folder_comes_in_and_leaves_again_to_the_byte(here, name):
     notes = {path: data for path, data in files(MEMORIES / name).items() if not path.endswith(".json")}
     swarmd("memory", "export", "studio", "out")
     assert files("out") == notes
-    assert {row["note"] for row in document("memory", "history", "studio")["items"]} == {"import"}
+    assert {row["note"] for row in document("memory", "history", "studio")["items"]} == {
+        "taken over from elsewhere"
+    }
 
 
 def test_what_was_imported_lived_in_and_exported_can_be_taken_over_again(here):

@@ -86,6 +86,10 @@ def test_the_tables_of_memory_become_values_that_survive_the_store(folder):
             "[memory]\nsummarizer_model = 'm'\nsummarizer_command = ['x']",
             "5: memory.summarizer_command: only one of it and `summarizer_model`",
         ),
+        (
+            "[memory]\nlog = true\napproval = ['*.md']",
+            "4: memory.log: adds to MEMORY.md with each session, and approval would hold each",
+        ),
         ("[memory]\nsummary_tokens = 3600", "4: memory.summary_tokens: must be below compact_at times"),
         ("[memory]\ncompact_at = 1.5", "4: memory.compact_at: "),
         ("[memory]\ncompact_at = 0.0", "4: memory.compact_at: "),

@@ -12,7 +12,7 @@ from swarmd.core.condensed import condensed, middle_cut
 from swarmd.core.consolidation import consolidating, emptied, problem_of
 from swarmd.core.consolidation_due import Facts, due
 from swarmd.core.judge import fold
-from swarmd.core.lineage import key_of, keys_of, lines_of, without
+from swarmd.core.lineage import key_of, keys_of, said_in, without
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Snapshot, Transcripts, TranscriptSeen, Trigger
 from tests.core.worlds import DictWorld, session_of
@@ -290,7 +290,7 @@ def test_a_line_is_known_by_its_words(line, key):
 def test_lines_are_taken_out_in_place_and_all_else_stays_byte_for_byte():
     data = b"# T\r\n- good\r\n* bad one\n- bad two\n\xff\xfe\n- good\n  - bad one"
     keys = keys_of(b"- bad one\n- bad two\n")
-    assert lines_of(data, keys) == ["* bad one", "- bad two", "  - bad one"]
+    assert said_in(data, keys) == ["* bad one", "- bad two", "  - bad one"]
     assert without(data, keys, (), None) == b"# T\r\n- good\r\n\xff\xfe\n- good\n"
     assert without(data, keys, (), "(gone)") == b"# T\r\n- good\r\n(gone)\n\xff\xfe\n- good\n(gone)\n"
     assert without(data, frozenset(), (5,), "(gone)") is data

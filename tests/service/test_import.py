@@ -31,7 +31,7 @@ def test_files_come_to_the_byte_in_one_act_of_the_operator(swarm):
     assert swarm.file("studio").read_bytes() == data
     assert swarm.text("studio", "archive/history_2026-04-12_09-00-00.md") == "old\n"
     for row in swarm.call("memory_history", agent="studio")["items"]:
-        assert (row["by"], row["note"]) == ("operator:ada", "import")
+        assert (row["by"], row["note"]) == ("operator:ada", "taken over from elsewhere")
     (act,) = swarm.rows("SELECT * FROM audit WHERE act = 'memory_import'")
     assert (act["by"], act["target"]) == ("operator:ada", "studio")
     assert len(json.loads(act["detail"])["changes"]) == 2

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from swarmd.core.agent import MemoryRules, Success
+from swarmd.core.agent import MemoryRules, SharedFolder, Success
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Trigger
 from swarmd.errors import Refused
@@ -308,6 +308,36 @@ async def test_a_draft_made_after_a_held_text_is_made_from_what_that_was_made_fr
     assert swarm.text("studio", "policies/a.md") == "one\ntwo\nthree\n"
 
 
+async def test_the_log_of_each_session_is_wanted_for_itself_beside_what_it_has_noted(swarm):
+    swarm.change("studio", memory=MemoryRules(approval=("MEMORY.md",), log=True))
+
+    def says(word):
+        async def script(part):
+            part.desk.event("text", {"text": f"I said {word}.", "turn": 1})
+            part.write("MEMORY.md", f"# Notes\n{word}\n")
+            await part.checkpoint()
+            part.write("MEMORY.md", f"# Notes\n{word}\nmore\n")
+
+        return script
+
+    await swarm.run("studio", says("one"))
+    await swarm.run("studio", says("two"))
+    assert [item for item in swarm.attention() if item.startswith("log")] == []
+    kinds = {one["id"]: (one["session"], one["acts"], one["state"]) for one in approvals(swarm)}
+    assert kinds == {
+        1: (1, ["memory_write"], "superseded"), 2: (1, ["memory_append"], "open"),
+        3: (1, ["memory_write"], "superseded"), 4: (2, ["memory_write"], "superseded"),
+        5: (2, ["memory_append"], "open"), 6: (2, ["memory_write"], "open"),
+    }  # fmt: skip
+    for id in (6, 2, 5):
+        swarm.call("approval_approve", id=id)
+    text = swarm.text("studio")
+    assert text.startswith("# Notes\ntwo\nmore\n")
+    assert "I said one." in text
+    assert "I said two." in text
+    assert swarm.rows("SELECT * FROM conflicts") == []
+
+
 # -- deciding -----------------------------------------------------------------------------------------------
 
 
@@ -489,6 +519,93 @@ def test_no_agent_sees_or_decides_anything(swarm):
     assert states(swarm) == {1: "open"}
 
 
+# -- shared folders and subjects ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def team(swarm):
+    rules = MemoryRules(shared=(SharedFolder(name="team", write=True, approval=True),))
+    for name in ("studio", "game"):
+        swarm.change(name, memory=rules)
+    swarm.change("garage", memory=MemoryRules(shared=(SharedFolder(name="team", write=True),)))
+    swarm.call("memory_write", agent="@team", file="a.md", text="one\n")
+    return swarm
+
+
+def adds(text, file="a.md"):
+    async def script(part):
+        reply = await part.act("memory_append", agent="@team", file=file, text=text)
+        assert reply["held"] == "held: needs an operator's approval"
+        assert text in (await part.act("memory_show", agent="@team", file=file))["text"]
+
+    return script
+
+
+def test_what_is_added_to_a_shared_folder_waits_each_for_itself(team):
+    team.play("studio", adds("two"))
+    team.play("game", adds("three"))
+    team.play("studio", adds("four"))
+    assert states(team) == {1: "open", 2: "open", 3: "open"}
+    assert team.text("@team", "a.md") == "one\n"
+    for id in (3, 1, 2):
+        assert team.call("approval_approve", id=id)["state"] == "approved"
+    assert team.text("@team", "a.md") == "one\nfour\ntwo\nthree\n"
+    assert [row["by"] for row in team.call("memory_history", agent="@team", file="a.md")["items"]][:3] == [
+        "game#2", "studio#1", "studio#3",
+    ]  # fmt: skip
+
+
+def test_who_needs_no_approval_writes_at_once_in_the_same_folder(team):
+    async def script(part):
+        assert "held" not in await part.act("memory_append", agent="@team", file="a.md", text="free")
+
+    team.play("garage", script)
+    assert team.text("@team", "a.md") == "one\nfree\n"
+
+
+def test_a_whole_text_of_a_shared_folder_is_merged_with_what_others_saved_meanwhile(team):
+    async def script(part):
+        await part.act("memory_show", agent="@team", file="a.md")
+        await part.act("memory_write", agent="@team", file="a.md", text="one\ntwo\n")
+        await part.act("memory_write", agent="@team", file="a.md", text="one\ntwo\nthree\n")
+        await part.checkpoint()
+        team.call("memory_write", agent="@team", file="a.md", text="zero\none\n")
+        await part.act("memory_write", agent="@team", file="a.md", text="one\ntwo\nthree\nfour\n")
+
+    team.play("studio", script)
+    assert states(team) == {1: "superseded", 2: "open"}
+    assert "+four" in team.call("approval_show", id=2)["changes"][0]["diff"]
+    team.call("approval_approve", id=2)
+    assert team.text("@team", "a.md") == "zero\none\ntwo\nthree\nfour\n"
+    assert team.rows("SELECT * FROM conflicts") == []
+
+
+def test_who_may_not_write_there_any_more_has_nothing_approved(team):
+    team.play("studio", adds("two"))
+    team.change("studio", memory=MemoryRules(shared=(SharedFolder(name="team"),)))
+    with pytest.raises(Refused):
+        team.call("approval_approve", id=1)
+    assert team.text("@team", "a.md") == "one\n"
+
+
+def test_memory_about_a_subject_is_held_and_approved_in_its_own_folder(swarm):
+    session = swarm.play("studio", writes("policies/a.md", "kind to alice\n"), subject="alice")
+    assert verdicts(session) == {"studio@alice:policies/a.md": "held"}
+    assert "approval 1" not in prompt(swarm)
+    assert "approval 1" in swarm.call("prompt", agent="studio", subject="alice")["user"]
+    swarm.call("approval_approve", id=1)
+    assert swarm.text("studio@alice", "policies/a.md") == "kind to alice\n"
+    assert not swarm.file("studio", "policies/a.md").exists()
+
+
+def test_what_is_forgotten_about_a_subject_does_not_wait_any_more(swarm):
+    swarm.play("studio", writes("policies/a.md", "a secret of alice\n"), subject="alice")
+    swarm.play("studio", sets(deploy="new"))
+    swarm.call("forget_subject", agent="studio", subject="alice")
+    assert "a secret of alice" not in str(swarm.rows("SELECT * FROM approvals"))
+    assert [one["target"] for one in approvals(swarm)] == ["studio/deploy"]
+
+
 # -- what the agent is told ---------------------------------------------------------------------------------
 
 
@@ -558,6 +675,17 @@ def test_the_same_snapshot_comes_out_of_history(swarm):
 
 
 # -- what else concerns them --------------------------------------------------------------------------------
+
+
+def test_what_a_session_in_quarantine_wanted_is_not_approved_and_in_no_prompt(swarm):
+    swarm.play("studio", sets(deploy="new"))
+    swarm.call("session_quarantine", session="1")
+    with pytest.raises(Refused, match="is of session 1, which is in quarantine"):
+        swarm.call("approval_approve", id=1)
+    assert "approval 1" not in prompt(swarm)
+    swarm.call("session_unquarantine", session="1")
+    assert "approval 1" in prompt(swarm)
+    assert swarm.call("approval_approve", id=1)["state"] == "approved"
 
 
 def test_reverting_a_session_withdraws_what_still_waits_of_it(swarm):
