@@ -144,7 +144,7 @@ def test_a_command_with_a_small_window_is_given_all_of_the_notes_in_pieces(place
         f"print({GOOD!r})\n"
     )
     place.agents.joinpath("game.toml").write_text(
-        'system_prompt = "You are game."\nsandbox = { level = "relaxed" }\n'
+        f'system_prompt = "You are game."\nsandbox = {{ write = ["{seen}"] }}\n'
         '[runner]\nkind = "command"\ncommand = ["true"]\n'
         "[memory]\nprompt_tokens = 4000\ncontext_tokens = 2000\n"
         f"summarizer_command = {json.dumps([sys.executable, '-S', '-E', str(program)])}\n"
