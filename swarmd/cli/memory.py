@@ -220,12 +220,12 @@ def compact_memory(
 
     Exit status 0 where that was done or nothing had to be, 1 where nothing is changed though it had to be.
     """
-    agent, _ = split_agent(invocation, agent, words, [])
+    agent, _ = _split(invocation, agent, words, [])
     summary = None
     if summary_file is not None:
         summary = read_text("-", "a summary") if summary_file == "-" else read_file(summary_file)
     elif output.on_terminal():
-        output.note(f"it may take a while; `swarmd session log {agent} -f` follows it")
+        output.note(f"it may take a while; `swarmd session log {str(agent).partition('@')[0]} -f` follows it")
     document = invocation.call("memory_compact", agent=agent, summary=summary)
     invocation.show(document, _compacted)
     return exit_status(document.get("outcome"))

@@ -36,9 +36,9 @@ def refusal(actor: Actor, change: Change, world: World) -> str | None:
     """
     if actor.agent is None:
         return None
-    if actor.only_memory and not _is_own_memory(actor, change):
-        return f"a consolidation may write the memory of {actor.agent} and nothing else"
     agent, tree = actor.agent, world.tree
+    if actor.only_memory and (problem := _no_order(actor, change, tree)):
+        return problem
     match change:
         case SetKey() | UnsetKey():
             return _writing_keys(agent, change.agent, tree)
@@ -121,8 +121,14 @@ def may_read_handoff(actor: Actor, handoff: Handoff, tree: Tree) -> str | None:
     return f"handoff {handoff.id} is neither from nor to {actor.agent} or an agent below it"
 
 
-def _is_own_memory(actor: Actor, change: Change) -> bool:
-    return isinstance(change, WriteMemory | AppendMemory) and change.agent == actor.owner
+def _no_order(actor: Actor, change: Change, tree: Tree) -> str | None:
+    """Why a consolidation may not make this change. It is saved as a whole: no part of it can wait for a yes."""
+    if not isinstance(change, WriteMemory | AppendMemory) or change.agent != actor.owner:
+        return f"a consolidation may write the memory of {actor.agent} and nothing else"
+    own = tree.agent(actor.agent or "")
+    if own is not None and matches(change.path, own.memory.approval):
+        return f"a change of {change.path} needs an operator's approval: a consolidation leaves it alone"
+    return None
 
 
 def _writing_keys(agent: str, target: str, tree: Tree) -> str | None:

@@ -59,9 +59,12 @@ def consolidating(agent: Agent) -> Agent:
         agent.limits, timeout_seconds=table.timeout_seconds, retries=0,
         tokens_per_session=table.tokens_per_session or agent.limits.tokens_per_session,
     )  # fmt: skip
+    memory = replace(
+        agent.memory, shared=(), log=False, read_only=(*agent.memory.read_only, *agent.memory.approval)
+    )
     return replace(
-        agent, runner_kind=kind, runner_options=options, limits=limits, success=Success(), skills=(),
-        memory=replace(agent.memory, shared=(), log=False), sandbox=replace(agent.sandbox, write=()),
+        agent, runner_kind=kind, runner_options=options, limits=limits, success=Success(), skills=(), memory=memory,
+        sandbox=replace(agent.sandbox, write=()),
     )  # fmt: skip
 
 

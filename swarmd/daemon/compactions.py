@@ -12,6 +12,7 @@ from swarmd.core import compaction
 from swarmd.core.agent import Agent
 from swarmd.core.calibration import measured_as
 from swarmd.core.memory import FIRST_FILE
+from swarmd.core.owners import agent_of_owner, subject_of
 from swarmd.core.room import corrected
 from swarmd.core.sessions import COMPACT, GOOD
 from swarmd.core.tree import Tree
@@ -30,9 +31,9 @@ WHAT = "looking for memories to be compacted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """An agent whose memory was looked at: its revision, and its tokens where they are too many."""
+    """Whose memory was looked at (core.owners): its revision, and its tokens where they are too many."""
 
-    agent: str
+    owner: str
     rev: int
     tokens: int | None
     not_before: datetime | None = None
@@ -57,67 +58,67 @@ class Compactions:
 
     def ended(self, order: Order, outcome: str) -> None:
         """A session has ended: look at its agent's memory, where that is another than it was."""
-        daemon, agent = self._daemon, order.agent
+        daemon, owner = self._daemon, order.owner
         if not daemon.scheduling or daemon.stopping:
             return
         if order.trigger == COMPACT:
-            self._queued.discard(agent)
+            self._queued.discard(owner)
             if outcome not in GOOD:
-                self._look_soon([agent])  # which finds out when it is tried again
+                self._look_soon([owner])  # which finds out when it is tried again
                 return
-        if agent in self._queued or agent in self._later:
+        if owner in self._queued or owner in self._later:
             return
-        definition = trees.tree_of(daemon.reader).agent(agent)
+        definition = trees.tree_of(daemon.reader).agent(order.agent)
         if definition is None or not compaction.is_automatic(definition):
             return  # most agents: no thread is asked for them
-        rev = compactions.revision(daemon.reader, agent)
-        if rev and self._looked.get(agent) != rev:
-            self._look_soon([agent])
+        rev = compactions.revision(daemon.reader, owner)
+        if rev and self._looked.get(owner) != rev:
+            self._look_soon([owner])
 
     async def minute(self) -> None:
         """Those whose time has come after one that did not succeed."""
         now = self._daemon.clock.now()
-        due = [agent for agent, moment in self._later.items() if moment <= now]
-        for agent in due:
-            del self._later[agent]
+        due = [owner for owner, moment in self._later.items() if moment <= now]
+        for owner in due:
+            del self._later[owner]
         if due:
             await self._look(due)
 
     # -- looking --------------------------------------------------------------------------------------------
 
-    def _look_soon(self, agents: Iterable[str] | None) -> None:
-        self._daemon.spawn(self._try_to_look(agents))
+    def _look_soon(self, owners: Iterable[str] | None) -> None:
+        self._daemon.spawn(self._try_to_look(owners))
 
-    async def _try_to_look(self, agents: Iterable[str] | None) -> None:
-        await self._daemon.attempt(WHAT, self._look(agents))
+    async def _try_to_look(self, owners: Iterable[str] | None) -> None:
+        await self._daemon.attempt(WHAT, self._look(owners))
 
-    async def _look(self, agents: Iterable[str] | None) -> None:
-        for found in await asyncio.to_thread(self._found, agents):
+    async def _look(self, owners: Iterable[str] | None) -> None:
+        for found in await asyncio.to_thread(self._found, owners):
             if found.tokens is None:
-                self._looked[found.agent] = found.rev
+                self._looked[found.owner] = found.rev
                 if found.told:
                     await self._daemon.store.writer.run(
-                        lambda connection, agent=found.agent: compactions.over(connection, agent)  # type: ignore[misc]
+                        lambda connection, owner=found.owner: compactions.over(connection, owner)  # type: ignore[misc]
                     )
             elif found.not_before is not None and found.not_before > self._daemon.clock.now():
-                self._later[found.agent] = found.not_before
-            elif found.agent not in self._queued:
-                await self._queue(found.agent, found.tokens)
+                self._later[found.owner] = found.not_before
+            elif found.owner not in self._queued:
+                await self._queue(found.owner, found.tokens)
 
-    def _found(self, names: Iterable[str] | None) -> list[_Found]:
-        """Those of the agents that were looked at. In a thread."""
+    def _found(self, owners: Iterable[str] | None) -> list[_Found]:
+        """Those that were looked at (None: of all). In a thread."""
         reader = self._daemon.store.reader()
         tree, pauses = trees.tree_of(reader), queries.pauses(reader)
-        if names is None:
+        if owners is None:
             sizes = compactions.sizes(reader)
         else:
-            sizes = {name: size for name in names if (size := compactions.size(reader, name)) is not None}
+            sizes = {owner: size for owner in owners if (size := compactions.size(reader, owner)) is not None}
         found = []
-        for name, size in sizes.items():
-            # An owner that is no agent's name is a folder that several share, or one about a subject.
-            agent = tree.agent(name)
+        for owner, size in sizes.items():
+            # A folder that several share is nobody's to make small.
+            agent = tree.agent(agent_of_owner(owner) or "")
             if agent is not None and self._may(agent, tree, pauses):
-                found.append(self._counted(reader, agent, *size))
+                found.append(self._counted(reader, agent, owner, *size))
         return found
 
     def _may(self, agent: Agent, tree: Tree, pauses: Mapping[str, queries.Row]) -> bool:
@@ -125,35 +126,37 @@ class Compactions:
             return False
         return not (pauses and held_by(agent.name, tree.above(agent.name), pauses))
 
-    def _counted(self, reader: Connection, agent: Agent, rev: int, size: int) -> _Found:
+    def _counted(self, reader: Connection, agent: Agent, owner: str, rev: int, size: int) -> _Found:
         due = compaction.due_at(agent.memory)
         tokens = 0
         if compaction.may_be_due(agent.memory, size):
-            document = SqlWorld(reader, self._daemon.clock.now()).document(agent.name, FIRST_FILE)
+            document = SqlWorld(reader, self._daemon.clock.now()).document(owner, FIRST_FILE)
             text = (document.data if document is not None else None) or b""
             ratio = usage.learnt(reader, agent.name, measured_as(agent)).ratio
             tokens = corrected(self._daemon.ports.count, ratio)(text.decode("utf-8", "replace"))
         if tokens < due:
-            told = compactions.is_told(reader, agent.name)
-            return _Found(agent=agent.name, rev=rev, tokens=None, told=told)
-        count, last = compactions.failures(reader, agent.name)
+            told = compactions.is_told(reader, owner)
+            return _Found(owner=owner, rev=rev, tokens=None, told=told)
+        count, last = compactions.failures(reader, owner)
         later = None if last is None else last + compaction.delay_after(count)
-        return _Found(agent=agent.name, rev=rev, tokens=tokens, not_before=later)
+        return _Found(owner=owner, rev=rev, tokens=tokens, not_before=later)
 
     # -- queueing -------------------------------------------------------------------------------------------
 
-    async def _queue(self, agent: str, tokens: int) -> None:
+    async def _queue(self, owner: str, tokens: int) -> None:
         daemon, now = self._daemon, self._daemon.clock.now()
-        self._queued.add(agent)
+        agent, subject = agent_of_owner(owner) or "", subject_of(owner)
+        self._queued.add(owner)
         note = f"{FIRST_FILE} has {tokens:,} tokens"
         try:
             with daemon.starter.expecting(agent):
                 id = await daemon.store.writer.run(lambda connection: slots.queue(
                     connection, agent=agent, trigger=COMPACT, now=now, by="system", note=note,
+                    subject=subject,
                 ))  # fmt: skip
                 daemon.starter.add(order_of(sessions.row(daemon.reader, id)))
         except BaseException:
-            self._queued.discard(agent)
+            self._queued.discard(owner)
             raise
         log.info("%s: it is to be compacted", note, extra=about(agent, id))
         daemon.starter.pump()
@@ -161,4 +164,4 @@ class Compactions:
     def dropped(self, order: Order) -> None:
         """One that waited will not start after all."""
         if order.trigger == COMPACT:
-            self._queued.discard(order.agent)
+            self._queued.discard(order.owner)

@@ -9,6 +9,7 @@ from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.compaction import log_of, summarizer_of
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.merge import lines_of
+from swarmd.core.owners import agent_of_owner, subject_of
 from swarmd.core.sessions import COMPACT
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, Failed, NotFound
@@ -30,24 +31,29 @@ def memory_compact(service: Service, caller: Operator, args: Args) -> JSON:
     session that does it.
     """
     view = service.view(caller)
-    agent, summary = view.agent(args), text(args, "summary", required=False) or None
+    owner, summary = view.memory_of(args), text(args, "summary", required=False) or None
+    agent = agent_of_owner(owner)
+    if agent is None:
+        raise BadInput(
+            f"{owner} is a folder that several share: put it in order by hand, nobody's summarizer does"
+        )
     found = view.tree.agent(agent)
     if found is None:
         raise NotFound(f"the agent {agent!r} is not in force; swarmd agent history {agent} tells why")
     if args.get("summary") is not None and not (summary or "").strip():
         raise BadInput("the summary is empty")
     must_be_free(view, agent)
-    service.store.folders.settle(agent)
-    head = service.view(caller).world.document(agent, FIRST_FILE)
+    service.store.folders.settle(owner)
+    head = service.view(caller).world.document(owner, FIRST_FILE)
     if head is None or not (head.data or b"").strip():
-        raise NotFound(f"{agent} has nothing in {FIRST_FILE} that could be made small")
+        raise NotFound(f"{owner} has nothing in {FIRST_FILE} that could be made small")
     if summary is None and not _has_summarizer(found, head.data or b""):
         raise BadInput(
-            f"nobody is there to summarize the memory of {agent}: give a summary with --summary-file, or set "
+            f"nobody is there to summarize the memory of {owner}: give a summary with --summary-file, or set "
             f"memory.summarizer_model or memory.summarizer_command in {agent}.toml"
         )
-    id = service.control.run(RunWish(agent=agent, by=caller.by, trigger=COMPACT, summary=summary))
-    return _compacted(service.view(caller), id)
+    wish = RunWish(agent=agent, by=caller.by, trigger=COMPACT, summary=summary, subject=subject_of(owner))
+    return _compacted(service.view(caller), owner, service.control.run(wish))
 
 
 def _has_summarizer(agent: Agent, data: bytes) -> bool:
@@ -55,12 +61,12 @@ def _has_summarizer(agent: Agent, data: bytes) -> bool:
     return summarizer_of(agent, asked=True) is not None or rotates
 
 
-def _compacted(view: View, id: int) -> JSON:
+def _compacted(view: View, owner: str, id: int) -> JSON:
     row = sessions.row(view.connection, id)
     told = compactions.figures(view.connection, id) if row["outcome"] == "committed" else {}
-    head = view.world.document(row["agent"], FIRST_FILE)
+    head = view.world.document(owner, FIRST_FILE)
     return {
-        "agent": row["agent"], "file": FIRST_FILE, "session": id, "outcome": row["outcome"], "reason": row["reason"],
+        "agent": owner, "file": FIRST_FILE, "session": id, "outcome": row["outcome"], "reason": row["reason"],
         "rev": head.rev if head is not None else None, "archive": told.get("archive"),
         "tokens_before": told.get("before"), "tokens_after": told.get("after"),
         "tokens_in": row["tokens_in"], "tokens_out": row["tokens_out"], "usd": row["usd"],

@@ -21,7 +21,7 @@ from swarmd.service.caller import Operator
 from swarmd.service.reverting import Plan, compensation
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, text
-from swarmd.store import audit, consolidated, lineage, meta, queries, sessions
+from swarmd.store import approvals, approving, audit, consolidated, lineage, meta, queries, sessions
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
@@ -113,6 +113,8 @@ def _document(
 def _in_force(view: View, row: queries.Row) -> _Found:
     found = _Found()
     _memory(view, row, found)
+    for held in approvals.of_sessions(view.connection, [row["id"]]):
+        found.items.append(_item("approval", f"approval {held.id}: {held.target}", []))
     changes = queries.changes(view.connection, [row["id"]])[row["id"]]
     seen: set[tuple[str, str]] = set()
     for change in changes:
@@ -170,5 +172,8 @@ def _reverted(view: View, caller: Operator, row: queries.Row) -> tuple[Plan, fro
     cut = {f"{change.agent}:{change.path}" for change in cuts}
     plan.not_undone = [item for item in plan.not_undone if item["target"] not in cut]
     plan.undone += [{"act": "memory_write", "target": target} for target in sorted(cut)]
+    withdrawn = approving.withdraw(connection, [row["id"]], by=caller.by, now=now,
+                                   reason="the session was put into quarantine and reverted")  # fmt: skip
+    plan.undone += [{"act": "approval", "target": f"approval {one.id}: {one.target}"} for one in withdrawn]
     consolidated.undone(connection, row["id"])
     return plan, done.memory_of

@@ -24,7 +24,7 @@ _REASON_CHARS = 500
 def skill_list(view: View, args: Args) -> JSON:
     """The skills of an agent: the operator's, then its own, with what is wrong with some."""
     agent = view.agent(args)
-    found, own = _operators(view, agent), own_skills(_memory(view, agent), agent)
+    found, own = _operators(view, agent), own_skills(_memory(view, agent), _owner(view, agent))
     hidden = replaced(own, found.skills)
     bad = [
         {**dict.fromkeys(("description", "license", "compatibility", "allowed_tools"), ""),
@@ -47,7 +47,9 @@ def skill_show(view: View, args: Args) -> JSON:
         data = file_of(skill, path, rules_here(view.tree, str(view.places.state)).guard)
         return _shown(agent, skill, path, data, files_of(skill))
     documents = {document.path: document for document in _memory(view, agent)}
-    own = next((one for one in own_skills(list(documents.values()), agent) if one.name == name), None)
+    own = next(
+        (one for one in own_skills(list(documents.values()), _owner(view, agent)) if one.name == name), None
+    )
     if own is None:
         raise NotFound(_no_such(agent, name, found))
     if (problem := file_problem(path)) is not None:
@@ -73,10 +75,16 @@ def _operators(view: View, agent: str) -> Found:
     return Found() if definition is None else skills_of(definition, view.tree, str(view.places.state))
 
 
+def _owner(view: View, agent: str) -> str:
+    """Whose folder has the agent's own skills: to its own session about a subject the one about that."""
+    return view.actor.owner or agent if agent == view.actor.agent else agent
+
+
 def _memory(view: View, agent: str) -> Sequence[Document]:
     """The agent's notes; of one that keeps none, none."""
     definition = view.tree.agent(agent)
-    return view.world.documents(agent) if definition is None or definition.memory.persistent else ()
+    kept = definition is None or definition.memory.persistent
+    return view.world.documents(_owner(view, agent)) if kept else ()
 
 
 def _doc(skill: Skill, *, hidden: bool = False) -> dict[str, JSON]:

@@ -124,7 +124,7 @@ class _Compacting:
 
     async def _make(self) -> Ending:
         ports, order = self._ports, self._order
-        await ports.settle(order.agent)
+        await ports.settle(order.owner)
         agent = order.definition or tree_of(ports.reader).agent(order.agent)
         if agent is None:
             raise Refused(f"the agent {order.agent!r} is not in force any more")
@@ -148,7 +148,7 @@ class _Compacting:
     def _look(self, agent: Agent) -> _Seen | None:
         reader = self._ports.own_reader() if self._ports.own_reader else self._ports.reader
         with reading(reader):
-            document = SqlWorld(reader, self._ports.clock.now()).document(agent.name, FIRST_FILE)
+            document = SqlWorld(reader, self._ports.clock.now()).document(self._order.owner, FIRST_FILE)
             ratio = usage.learnt(reader, agent.name, measured_as(agent)).ratio
             secret = fence(reader, agent.name)
         if document is None or not document.data or not document.data.strip():
@@ -245,7 +245,7 @@ class _Compacting:
 
     async def _end(self, ending: Ending, *, last: bool) -> str:
         ports, order = self._ports, self._order
-        await settled(ports, order.agent)
+        await settled(ports, order.owner)
         try:
             outcome = await ports.writer.run(lambda connection: self._ended(connection, ending))
         except _Moved as moved:
@@ -256,7 +256,7 @@ class _Compacting:
         if self._summarizing is not None:
             self._summarizing.close()
         if outcome == "committed":
-            await settled(ports, order.agent)
+            await settled(ports, order.owner)
         return outcome
 
     def _ended(self, connection: Connection, ending: Ending) -> str:
@@ -269,17 +269,17 @@ class _Compacting:
         reason = self._masking.text(reason)
         close(connection, order, Ending(outcome=outcome, reason=reason, result=ending.result), now)
         if outcome in ("committed", "no_change"):
-            compactions.over(connection, order.agent)
+            compactions.over(connection, order.owner)
         elif outcome != "cancelled" and order.by == "system":
-            compactions.tell(connection, order.agent, order.id, outcome, reason, now)
+            compactions.tell(connection, order.owner, order.id, outcome, reason, now)
         return outcome
 
     def _written(self, connection: Connection, made: _Made) -> tuple[str, str]:
         """Both files, or none: the old text to the byte under a name of its own, and the new one."""
         ports, order, seen = self._ports, self._order, made.seen
         now, path = ports.clock.now(), seen.document.path
-        archive = compaction.archive_name(now, compactions.paths(connection, order.agent))
-        data, head = made.text(archive), SqlWorld(connection, now).document(order.agent, path)
+        archive = compaction.archive_name(now, compactions.paths(connection, order.owner))
+        data, head = made.text(archive), SqlWorld(connection, now).document(order.owner, path)
         if head is None or head.data is None:
             raise _Moved(f"{path} was deleted while it was summarized")
         if head.rev != seen.document.rev:
@@ -288,15 +288,15 @@ class _Compacting:
                 raise _Moved(f"{path} was changed while it was summarized, {TRIES} times in a row")
             data = over
         changes = [
-            WriteMemory(agent=order.agent, path=path, data=data, base=head.rev),
+            WriteMemory(agent=order.owner, path=path, data=data, base=head.rev),
             # Last: what was the file's older text is then one in force, and kept whole.
-            WriteMemory(agent=order.agent, path=archive, data=seen.data),
+            WriteMemory(agent=order.owner, path=archive, data=seen.data),
         ]
         after = seen.count(data.decode("utf-8", "replace"))
         told = {"archive": archive, "before": seen.tokens, "after": after, "made_by": made.by}
         # Not as the agent: agents may not write the archive. History names the session all the same.
-        actor = Actor(by=f"{order.agent}#{order.id}", session=order.id)
-        done = committing.commit(connection, actor, changes, now, act=COMPACT, target=order.agent, part=1,
+        actor = Actor(by=f"{order.agent}#{order.id}", session=order.id, subject=order.subject)
+        done = committing.commit(connection, actor, changes, now, act=COMPACT, target=order.owner, part=1,
                                  how=COMPACT, told=told)  # fmt: skip
         if done.refusals:
             return "failed", f"nothing is changed: {'; '.join(dict.fromkeys(done.refusals))}"

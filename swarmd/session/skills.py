@@ -34,7 +34,7 @@ def shown_skills(agent: Agent, tree: Tree, state: str) -> tuple[Skill, ...]:
 
 def with_own(seen: Snapshot) -> Snapshot:
     """The snapshot with the skills in the agent's own memory, as its prompt is made of it."""
-    own = own_skills(seen.memory, seen.agent.name)
+    own = own_skills(seen.memory, seen.owner)
     return replace(seen, skills=(*(skill for skill in seen.skills if not skill.own), *own)) if own else seen
 
 

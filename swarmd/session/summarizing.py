@@ -137,7 +137,7 @@ class Summarizing:
         prompt = Prompt(system=asked.system, user=asked.user, tokens=0, sections=())
         request = request_of(
             self._agent, session=self._order.id, epoch=self._epoch, trigger=COMPACT, prompt=prompt,
-            secrets=self._masking.secrets,
+            secrets=self._masking.secrets, subject=self._order.subject,
         )  # fmt: skip
         request = replace(
             request, options=summarizer.options, timeout_seconds=seconds, token_limit=tokens, acts=False

@@ -9,6 +9,7 @@ from typing import Any
 
 from swarmd.core.instants import from_text
 from swarmd.core.memory import FIRST_FILE
+from swarmd.core.owners import agent_of_owner, subject_of
 from swarmd.core.sessions import COMPACT, GOOD
 from swarmd.store.store import cure, raise_attention
 
@@ -19,22 +20,22 @@ _SIZES = (
 )
 
 
-def paths(connection: sqlite3.Connection, agent: str) -> list[str]:
-    """Every path that the agent's folder has or ever had."""
-    return [row[0] for row in connection.execute("SELECT path FROM heads WHERE agent = ?", (agent,))]
+def paths(connection: sqlite3.Connection, owner: str) -> list[str]:
+    """Every path that the owner's folder has or ever had."""
+    return [row[0] for row in connection.execute("SELECT path FROM heads WHERE agent = ?", (owner,))]
 
 
-def revision(connection: sqlite3.Connection, agent: str) -> int:
-    """The newest revision of the agent's MEMORY.md; 0 where it has none."""
+def revision(connection: sqlite3.Connection, owner: str) -> int:
+    """The newest revision of the owner's MEMORY.md; 0 where it has none."""
     row = connection.execute(
-        "SELECT rev FROM heads WHERE agent = ? AND path = ?", (agent, FIRST_FILE)
+        "SELECT rev FROM heads WHERE agent = ? AND path = ?", (owner, FIRST_FILE)
     ).fetchone()
     return 0 if row is None else int(row[0])
 
 
-def size(connection: sqlite3.Connection, agent: str) -> tuple[int, int] | None:
-    """The newest revision of the agent's MEMORY.md and how many bytes it has; None where there is none."""
-    found = connection.execute(f"{_SIZES} AND h.agent = ?", (FIRST_FILE, agent)).fetchone()
+def size(connection: sqlite3.Connection, owner: str) -> tuple[int, int] | None:
+    """The newest revision of the owner's MEMORY.md and how many bytes it has; None where there is none."""
+    found = connection.execute(f"{_SIZES} AND h.agent = ?", (FIRST_FILE, owner)).fetchone()
     return None if found is None else (found["rev"], found["size"])
 
 
@@ -43,15 +44,15 @@ def sizes(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
     return {row["agent"]: (row["rev"], row["size"]) for row in connection.execute(_SIZES, (FIRST_FILE,))}
 
 
-def failures(connection: sqlite3.Connection, agent: str) -> tuple[int, datetime | None]:
-    """How many of the agent's last compactions in a row brought nothing, and when the newest ended. One that was lost
+def failures(connection: sqlite3.Connection, owner: str) -> tuple[int, datetime | None]:
+    """How many of the owner's last compactions in a row brought nothing, and when the newest ended. One that was lost
     with its daemon is forgiven, a second is not: it may be what the daemon dies of.
     """
     count, last, lost = 0, None, 0
     for row in connection.execute(
         f"SELECT outcome, ended FROM sessions INDEXED BY sessions_compact WHERE agent = ? AND trigger = '{COMPACT}' "
-        "AND state = 'ended' AND started IS NOT NULL ORDER BY id DESC LIMIT 30",
-        (agent,),
+        "AND subject IS ? AND state = 'ended' AND started IS NOT NULL ORDER BY id DESC LIMIT 30",
+        (agent_of_owner(owner), subject_of(owner)),
     ):
         if row["outcome"] in GOOD:
             break
@@ -68,27 +69,27 @@ def figures(connection: sqlite3.Connection, session: int) -> dict[str, Any]:
     return {} if row is None else dict(json.loads(row["detail"]))
 
 
-def is_told(connection: sqlite3.Connection, agent: str) -> bool:
-    """Whether attention names a compaction of this agent that did not succeed."""
-    found = connection.execute("SELECT 1 FROM raised WHERE id = ?", (_id(agent),)).fetchone()
+def is_told(connection: sqlite3.Connection, owner: str) -> bool:
+    """Whether attention names a compaction of this owner's memory that did not succeed."""
+    found = connection.execute("SELECT 1 FROM raised WHERE id = ?", (_id(owner),)).fetchone()
     return found is not None
 
 
 def tell(
-    connection: sqlite3.Connection, agent: str, session: int, outcome: str, reason: str, now: datetime
+    connection: sqlite3.Connection, owner: str, session: int, outcome: str, reason: str, now: datetime
 ) -> None:
     """Raise one that did not succeed to a person's attention."""
     raise_attention(
-        connection, id=_id(agent), kind=KIND, agent=agent, now=now,
-        text=f"the memory of {agent} is nearly full, and its compaction {outcome} (session {session}): {reason}",
-        next_step=f"swarmd memory compact {agent}, with --summary-file for a summary of your own",
+        connection, id=_id(owner), kind=KIND, agent=owner, now=now,
+        text=f"the memory of {owner} is nearly full, and its compaction {outcome} (session {session}): {reason}",
+        next_step=f"swarmd memory compact {owner}, with --summary-file for a summary of your own",
     )  # fmt: skip
 
 
-def over(connection: sqlite3.Connection, agent: str) -> None:
+def over(connection: sqlite3.Connection, owner: str) -> None:
     """One has succeeded, or there is nothing to be done any more."""
-    cure(connection, _id(agent))
+    cure(connection, _id(owner))
 
 
-def _id(agent: str) -> str:
-    return f"{KIND}:{agent}"
+def _id(owner: str) -> str:
+    return f"{KIND}:{owner}"

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from swarmd.core.wire import Captured, MemoryTree, Result
-from swarmd.errors import Busy
+from swarmd.errors import BadInput, Busy
 from swarmd.runners import registry
 from tests.daemon import play
 from tests.daemon.kit import until
@@ -289,3 +289,28 @@ async def test_two_hundred_sessions_that_each_add_three_kilobytes_stay_within_th
         kept = text(swarm) + "".join(file.read_text() for file in archive.iterdir())
         assert [line for line in written if line not in kept] == []
         assert summarized(swarm) == len(list(archive.iterdir())) > 30
+
+
+async def test_a_folder_about_a_subject_is_made_small_as_the_agents_own_and_a_shared_one_is_not(swarm):
+    shared = '[[memory.shared]]\nname = "team"\nwrite = true\n'
+    swarm.agent("disk", more=MEMORY + shared, part="about")
+
+    async def about(request, desk):
+        if request.trigger == "compact":
+            return await swarm.stage.parts["succeed"](request, desk)
+        return Result(outcome="success", exit=0, memory=MemoryTree.of({"MEMORY.md": MUCH.encode()}))
+
+    swarm.stage.parts["about"] = about
+    async with swarm.up():
+        await swarm.ask("memory_write", agent="@team", file="MEMORY.md", text=MUCH)
+        assert (await swarm.ask("run", agent="disk", subject="alice"))["outcome"] == "committed"
+        await until(lambda: text(swarm, "disk@alice").endswith(GOOD) and not swarm.daemon.starter.running)
+        assert [row["subject"] for row in compactions(swarm)] == ["alice"]
+        done = await swarm.ask("memory_compact", agent="disk@alice", summary="- the game goes through\n")
+        assert (done["outcome"], done["agent"]) == ("committed", "disk@alice")
+        with pytest.raises(BadInput, match="several share"):
+            await swarm.ask("memory_compact", agent="@team")
+    async with swarm.up():
+        await until(lambda: not swarm.daemon._tasks)
+        assert text(swarm, "@team") == MUCH
+        assert len(compactions(swarm)) == 2

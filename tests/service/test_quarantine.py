@@ -247,7 +247,22 @@ def test_with_revert_a_file_that_would_hold_nothing_any_more_is_deleted(swarm):
     swarm.call("memory_write", agent="studio", file="topics.md", text=f"\n{POISON}\n")
     quarantine(swarm, session, revert=True)
     assert not swarm.file("studio", "topics.md").exists()
-    assert swarm.call("memory_history", agent="studio", file="topics.md")["items"][0]["note"] == "deleted"
+    assert (
+        swarm.call("memory_history", agent="studio", file="topics.md")["items"][0]["note"]
+        == "deleted: a session undone"
+    )
+
+
+def test_what_waits_for_an_approval_is_named_and_withdrawn_with_revert(swarm):
+    swarm.change("studio", approval_keys=("deploy",))
+
+    async def asks(part):
+        await part.act("ctx_set", key="deploy", value=EVIL)
+
+    session = swarm.play("studio", asks)["id"]
+    assert [item["kind"] for item in quarantine(swarm, session)["in_force"]] == ["approval"]
+    assert quarantine(swarm, session, revert=True)["in_force"] == []
+    assert [row["state"] for row in swarm.rows("SELECT state FROM approvals")] == ["denied"]
 
 
 def test_with_revert_a_file_that_nobody_changed_is_as_before_it(swarm):

@@ -538,3 +538,25 @@ async def test_a_draft_that_is_older_than_the_compaction_is_laid_over_the_summar
     await asyncio.to_thread(compact, notes)
     notes.call("session_apply", session="1")
     assert notes.text("studio").endswith(f"{GOOD}- found out, and not saved\n")
+
+
+# -- folders about a subject --------------------------------------------------------------------------------
+
+
+def test_what_is_about_a_subject_stays_in_its_folder_and_the_agents_own_is_not_touched(notes):
+    async def about(part):
+        part.write("MEMORY.md", OLD)
+
+    assert notes.play("studio", about, subject="alice")["outcome"] == "committed"
+    id = notes.queue("studio", trigger="compact", by="system", subject="alice")
+    notes.script = says(GOOD)
+    asyncio.run(flow.run(notes.ports(), flow.order_of(sessions.row(notes.reader, id))))
+    assert notes.session(id)["outcome"] == "committed", notes.session(id)["reason"]
+    assert notes.text("studio@alice").endswith(GOOD)
+    assert notes.text("studio@alice", NAME) == OLD
+    assert unchanged(notes)
+    failed = notes.queue("studio", trigger="compact", by="system", subject="alice")
+    notes.call("memory_write", agent="studio@alice", file="MEMORY.md", text=OLD)
+    notes.script = says("")
+    asyncio.run(flow.run(notes.ports(), flow.order_of(sessions.row(notes.reader, failed))))
+    assert "compaction:studio@alice" in notes.attention()

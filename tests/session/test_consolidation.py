@@ -190,13 +190,14 @@ def test_nothing_but_its_own_memory_can_be_written_and_each_try_is_told_why(swar
             ("memory_write", {"agent": "game", "file": "MEMORY.md", "text": "t"}),
             ("memory_write", {"file": "archive/old.md", "text": "t"}),
             ("memory_append", {"file": "rules.md", "text": "t"}),
+            ("memory_write", {"file": "policies/a.md", "text": "t"}),
         ):  # fmt: skip
             said[call, args.get("agent") or args.get("file")] = await part.refused(call, **args)
         for call in ("draft_apply", "draft_discard"):
             said[call, None] = await part.refused(call)
         said["checkpoint", None] = (await part.checkpoint()).error
 
-    swarm.change("studio", memory=MemoryRules(read_only=("rules.md",)))
+    swarm.change("studio", memory=MemoryRules(read_only=("rules.md",), approval=("policies/**",)))
 
     async def leaves_a_draft(part):
         await part.act("ctx_set", key="drafted", value="v")
@@ -212,6 +213,8 @@ def test_nothing_but_its_own_memory_can_be_written_and_each_try_is_told_why(swar
     assert said["memory_write", "game"] == only
     assert said["memory_write", "archive/old.md"] == "archive/old.md is read-only for studio"
     assert said["memory_append", "rules.md"] == "rules.md is read-only for studio"
+    assert "needs an operator's approval: a consolidation" in said["memory_write", "policies/a.md"]
+    assert swarm.runner.requests[-1].read_only == ("rules.md", "policies/**", "archive/**")
     assert "leaves it alone" in said["draft_apply", None]
     assert "saved as a whole" in said["checkpoint", None]
     assert session["outcome"] == "no_change"

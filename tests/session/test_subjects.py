@@ -315,6 +315,26 @@ async def test_many_subjects_at_once_are_never_mixed(swarm):
     assert not swarm.file("art").exists()
 
 
+async def test_skills_that_it_grows_in_such_a_session_are_of_the_subject(swarm):
+    text = "---\nname: tidy\ndescription: How alice wants it tidied\n---\nBy colour.\n"
+
+    async def grows(part):
+        part.write("skills/tidy/SKILL.md", text)
+
+    await about(swarm, "alice", grows)
+
+    async def reads(part):
+        known = part.request.subject == "alice"
+        assert ("How alice wants it tidied" in part.request.user) == known
+        assert bool((await part.act("skill_list"))["items"]) == known
+        if known:
+            assert (await part.act("skill_show", name="tidy"))["text"] == text
+
+    for subject in ("alice", "bob", None):
+        ended = await about(swarm, subject, reads)
+        assert ended["outcome"] == "no_change", ended["reason"]
+
+
 async def test_its_private_home_is_another_folder(swarm):
     await about(swarm, "alice")
     alices = last(swarm)
