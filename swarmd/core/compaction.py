@@ -25,6 +25,8 @@ POINTER_TOKENS = 60
 HEADING = "## Summary of earlier notes"
 FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=5), timedelta(days=1)
 """After a compaction that failed the next one waits, twice as long each time."""
+OUTPUT_BYTES = 256 * 1024
+"""So much a program may print at least, however small its summary is to be."""
 THINKING_TOKENS = 8_000
 """What a model that thinks by itself may take for that, beyond the summary."""
 _SEED = re.compile(
@@ -52,6 +54,11 @@ def summary_most(rules: MemoryRules) -> int:
     """
     usual = min(room(rules) // 2, rules.context_tokens // 5 if rules.context_tokens else room(rules))
     return max(min(rules.summary_tokens or usual, due_at(rules) - 1), 1)
+
+
+def output_most(rules: MemoryRules) -> int:
+    """After so many bytes a program that summarizes is ended: far more than a summary may have."""
+    return max(OUTPUT_BYTES, 4 * 16 * summary_most(rules))
 
 
 def may_be_due(rules: MemoryRules, size: int) -> bool:
@@ -209,7 +216,10 @@ def rotated(data: bytes, rules: MemoryRules, count: Count) -> Rotation | str:
             break
         kept.insert(0, block)
     if len(kept) == len(log.blocks):
-        return "all blocks of its interaction log are within summary_tokens already"
+        return (
+            "all blocks of its interaction log are within summary_tokens already: set a summarizer, a smaller "
+            "summary_tokens, or give a summary with --summary-file"
+        )
     end = b"\r\n" if log.blocks[0].endswith(b"\r\n") else b"\n"
     return Rotation(before=before, rest=b"".join(kept) + log.after, end=end)
 
