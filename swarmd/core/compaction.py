@@ -15,6 +15,7 @@ from typing import Any
 
 from swarmd.core import interaction_log
 from swarmd.core.agent import Agent, MemoryRules
+from swarmd.core.memory import appended
 from swarmd.core.room import Count
 
 TOKENS_PER_BYTE = 2.5
@@ -144,6 +145,10 @@ class Log:
     before: bytes
     blocks: tuple[bytes, ...]
     after: bytes
+    strays: tuple[bytes, ...] = ()
+    """For each block what somebody has written behind the line that closes it: no part of the log, though in it."""
+    heading: int = 0
+    """Where in `before` the log's heading begins."""
 
 
 def log_of(data: bytes) -> Log | None:
@@ -153,11 +158,15 @@ def log_of(data: bytes) -> Log | None:
     if place is None:
         return None
     start, end = place
-    starts = [block.start for block in interaction_log.blocks(text) if start <= block.start < end]
+    found = [block for block in interaction_log.blocks(text) if start <= block.start < end]
+    starts = [block.start for block in found]
+    ends = [(block.end, after) for block, after in zip(found, [*starts[1:], end], strict=True)]
     parts = [text[a:b].encode("utf-8", "surrogateescape") for a, b in pairwise([0, *(starts or [end]), end])]
     return Log(
         before=parts[0], blocks=tuple(parts[1:]) if starts else (),
         after=text[end:].encode("utf-8", "surrogateescape"),
+        strays=tuple(text[a:b].encode("utf-8", "surrogateescape") for a, b in ends),
+        heading=len(text[:start].encode("utf-8", "surrogateescape")),
     )  # fmt: skip
 
 
@@ -182,7 +191,7 @@ def rotated(data: bytes, rules: MemoryRules, count: Count) -> Rotation | str:
     log = log_of(data)
     if log is None or not log.blocks:
         return "its interaction log has no blocks that could move into the archive"
-    before = _POINTER.sub(b"", log.before)
+    before = _POINTER.sub(b"", _with_strays(log))
     beside = count(_text(before + log.after)) + POINTER_TOKENS
     if beside >= due_at(rules):
         return (
@@ -191,7 +200,8 @@ def rotated(data: bytes, rules: MemoryRules, count: Count) -> Rotation | str:
         )
     left = min(summary_most(rules), due_at(rules) - 1 - beside)
     kept: list[bytes] = []
-    for block in reversed(log.blocks):
+    alone = [block[: len(block) - len(stray)] for block, stray in zip(log.blocks, log.strays, strict=True)]
+    for block in reversed(alone):
         left -= count(_text(block))
         if left < 0:
             break
@@ -200,6 +210,20 @@ def rotated(data: bytes, rules: MemoryRules, count: Count) -> Rotation | str:
         return "all blocks of its interaction log are within summary_tokens already"
     end = b"\r\n" if log.blocks[0].endswith(b"\r\n") else b"\n"
     return Rotation(before=before, rest=b"".join(kept) + log.after, end=end)
+
+
+def _with_strays(log: Log) -> bytes:
+    """What stands before the blocks, with the strays at the end of the notes: where their block may go they stay."""
+    strays = b"".join(stray for stray in log.strays if stray.strip())
+    notes, heading = log.before[: log.heading], log.before[log.heading :]
+    if not strays:
+        return log.before
+    end = b"\r\n" if b"\r\n" in strays else b"\n"
+    return (
+        appended(notes.rstrip(), strays.strip(b"\r\n")) + end + heading
+        if notes.strip()
+        else strays + end + heading
+    )
 
 
 def _text(data: bytes) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from swarmd.core.changes import AppendMemory, Change
-from swarmd.core.memory import FIRST_FILE
+from swarmd.core.memory import FIRST_FILE, appended
 from swarmd.core.text import escaped, one_line
 
 HEADING = "## Interaction Log"
@@ -168,6 +168,21 @@ def appended_under(old: bytes, added: bytes, under: str) -> bytes:
     if text.count("\r\n") * 2 > text.count("\n"):
         new = new.replace("\r\n", "\n").replace("\n", "\r\n")
     return f"{before}{new}{after}".encode("utf-8", "surrogateescape")
+
+
+def added_to(path: str, old: bytes, added: bytes) -> bytes:
+    """`added` at the end of the file, on lines of its own. In a MEMORY.md whose end is the log it goes before the log:
+    behind a block it would be taken for a part of the log, and go into the archive with it.
+    """
+    if path != FIRST_FILE or HEADING.encode().lower() not in old.lower():
+        return appended(old, added)
+    text = old.decode("utf-8", "surrogateescape")
+    log = section(text)
+    if log is None or text[log[1] :].strip():
+        return appended(old, added)
+    notes = appended(text[: log[0]].rstrip().encode("utf-8", "surrogateescape"), added)
+    gap = b"\r\n" if b"\r\n" in old else b"\n"
+    return notes + gap + text[log[0] :].encode("utf-8", "surrogateescape")
 
 
 class _Page:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarmd.core.changes import AppendMemory, WriteMemory
-from swarmd.core.interaction_log import appended_under, heading_problem
-from swarmd.core.memory import appended, path_problem, room_problem, tree_problems
+from swarmd.core.interaction_log import added_to, appended_under, heading_problem
+from swarmd.core.memory import path_problem, room_problem, tree_problems
 from swarmd.core.merge import merge
 from swarmd.core.names import unknown_agent, unknown_folder
 from swarmd.core.owners import agent_of_owner, owner_problem, shared_name
@@ -72,7 +72,7 @@ def appending(actor: Actor, change: AppendMemory, world: World) -> Verdict:
         return Verdict(decision="refused", reason="the text to append may not be empty", kind="bad_input")
     old = (head.data or b"") if head is not None else b""
     if change.under is None:
-        return _written(actor, change, head, appended(old, added), world)
+        return _written(actor, change, head, added_to(change.path, old, added), world)
     if no_heading := heading_problem(change.under):
         return Verdict(decision="refused", reason=no_heading, kind="bad_input")
     return _written(actor, change, head, appended_under(old, added, change.under), world)

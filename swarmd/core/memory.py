@@ -187,11 +187,12 @@ def appended(old: bytes, added: bytes) -> bytes:
 def matches(path: str, globs: Iterable[str]) -> bool:
     """Whether one of `globs` covers `path`: `*` and `?` within a part, `**` across parts.
 
-    A glob that covers a folder covers all that is in it, so that a protected folder has no way in.
+    A glob that covers a folder covers all that is in it, so that a protected folder has no way in. Case does not
+    count: names that differ only in case are one name in a folder, and whoever takes one has taken the other.
     """
-    parts = path.split("/")
+    parts = _folded(path).split("/")
     prefixes = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-    return any(_pattern(glob).fullmatch(prefix) for glob in globs for prefix in prefixes)
+    return any(_pattern(_folded(glob)).fullmatch(prefix) for glob in globs for prefix in prefixes)
 
 
 @lru_cache(maxsize=512)

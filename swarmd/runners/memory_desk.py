@@ -12,10 +12,10 @@ from typing import Any
 
 from swarmd.core.approvals import HELD
 from swarmd.core.authority import keeps_none
+from swarmd.core.interaction_log import added_to
 from swarmd.core.memory import (
     ARCHIVE,
     FIRST_FILE,
-    appended,
     is_archive,
     matches,
     path_problem,
@@ -166,7 +166,7 @@ class MemoryDesk:
         if not text:
             raise BadInput("the text to append may not be empty")
         files = self._files()
-        return self._put(file, files, appended(files.get(file, b""), _utf8(text)))
+        return self._put(file, files, added_to(file, files.get(file, b""), _utf8(text)))
 
     def _delete(self, file: str) -> JSON:
         if not self._is_archived(file) and file not in self._files():

@@ -142,10 +142,12 @@ def _both(file: File, old: bytes) -> bytes:
     """
     new, known = (data.decode("utf-8", "surrogateescape") for data in (file.data, old))
     coming, there = (section(text) if file.path == FIRST_FILE else None for text in (new, known))
-    if coming is None or (there is None and not file.log):
+    if there is None and (coming is None or not file.log):
         return merge(b"", file.data, old).data
-    log = _unknown(new[coming[0] : coming[1]].partition("\n")[2], known)
-    rest = "" if file.log else new[: coming[0]] + new[coming[1] :]
+    log, rest = "", new
+    if coming is not None:
+        log = _unknown(new[coming[0] : coming[1]].partition("\n")[2], known)
+        rest = "" if file.log else new[: coming[0]] + new[coming[1] :]
     at = len(known) if there is None else there[0]
     before = merge(b"", _bytes(rest), _bytes(known[:at])).data if rest.strip() else _bytes(known[:at])
     gap = b"" if at == len(known) or before.endswith(b"\n") or not before else b"\n"

@@ -12,6 +12,7 @@ from swarmd.core.interaction_log import (
     HEADING,
     UNDATED,
     Block,
+    added_to,
     appended_under,
     blocks,
     heading_problem,
@@ -234,3 +235,16 @@ def test_a_long_text_keeps_its_beginning_or_its_end_and_says_what_is_left_out():
     assert shortened("ab" * 10, 4) == "abab\n[16 more bytes]"
     assert shortened("ab" * 10, 4, tail=True) == "[16 bytes before this]\nabab"
     assert shortened("äöü", 3) == "ä\n[4 more bytes]"
+
+
+def test_what_is_added_to_a_memory_whose_end_is_the_log_stands_with_the_notes():
+    old = b"# Notes\n- one\n\n" + appended_under(
+        b"", written(Block(role="user", at="2026-11-30", text="hi")).encode(), HEADING
+    )
+    new = added_to("MEMORY.md", old, b"- the key is under the mat")
+    start = new.index(HEADING.encode())
+    assert new[:start] == b"# Notes\n- one\n- the key is under the mat\n\n"
+    assert new[start:] == old[old.index(HEADING.encode()) :]
+    assert added_to("other.md", old, b"x").endswith(b"\nx\n")
+    after = old + b"## Afterwards\n"
+    assert added_to("MEMORY.md", after, b"x") == after + b"x\n"

@@ -141,6 +141,8 @@ def test_a_refusal_for_want_of_room_can_be_read_again(path, size, wanted, said):
         ("a.c", "a[.]c", False),
         ("anything/at/all", "**", True),
         ("x", "", False),
+        ("Policies/A.md", "policies/**", True),
+        ("rules.md", "RULES.md", True),
     ],
 )
 def test_globs(path, glob, covered):
