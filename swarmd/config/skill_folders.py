@@ -300,7 +300,7 @@ def _walk(fd: int, below: str, found: list[tuple[str, int]], deep: int) -> None:
 
 
 def file_of(skill: Skill, path: str, guard: Guard, list_command: str) -> bytes:
-    """One file of a skill; `list_command` lists them all. Raises NotFound, and Refused for what is no regular file of it
+    """One file of a skill; `list_command` lists all. Raises NotFound, and Refused for what is no regular file of it
     or may not be trusted.
     """
     problem = file_problem(path)
