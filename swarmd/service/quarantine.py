@@ -170,7 +170,7 @@ def _reverted(view: View, caller: Operator, row: queries.Row) -> tuple[Plan, fro
                              target=_target(row), always_told=True)  # fmt: skip
     done.must_stand()
     cut = {f"{change.agent}:{change.path}" for change in cuts}
-    plan.not_undone = [_told(item) for item in plan.not_undone if item["target"] not in cut]
+    plan.not_undone = [dict(_told(item)) for item in plan.not_undone if item["target"] not in cut]
     plan.undone += [{"act": "memory_write", "target": target} for target in sorted(cut)]
     withdrawn = approving.withdraw(connection, [row["id"]], by=caller.by, now=now,
                                    reason="the session was put into quarantine and reverted")  # fmt: skip
