@@ -69,7 +69,7 @@ async def _keep_index(daemon: Daemon) -> None:
         await asyncio.sleep(TICK_SECONDS)
 
 
-async def _finish_index(daemon: Daemon, stopping: asyncio.Future[bool]) -> None:
+async def _finish_index(daemon: Daemon, stopping: asyncio.Future[Any]) -> None:
     """Put in what the session has said and done, which nobody else does before the next; a signal ends it."""
     if daemon.failed is not None or stopping.done():
         return
