@@ -20,7 +20,9 @@ from swarmd.config.problems import Complaint, Path, Problem, shown
 from swarmd.config.settings import Defaults
 from swarmd.config.skill_folders import SkillRules, written_by
 from swarmd.config.skill_table import skill_warnings
+from swarmd.core import summaries
 from swarmd.core.agent import Agent, When
+from swarmd.core.compaction import due_at, summarizer_of, summary_most
 from swarmd.core.cron import CronError
 from swarmd.core.durations import format_duration
 from swarmd.core.schedule import ScheduleError, cron_schedule, parse_at, parse_zone, slots_between
@@ -68,6 +70,7 @@ def lacking(
     return [
         *_of_runner(agent, environ, kinds),
         *_of_folders(agent),
+        *_of_window(agent),
         *_of_schedule(agent.when, now),
         *skill_warnings(agent, skills),
     ]
@@ -144,6 +147,20 @@ def _of_folders(agent: Agent) -> Iterator[Complaint]:
     home = agent.sandbox.home
     if home != "private" and not os.path.isdir(home):
         yield _warning(("sandbox", "home"), _no_folder(home), home)
+
+
+def _of_window(agent: Agent) -> Iterator[Complaint]:
+    """A summarizer's window in which notes that are due have no room, neither at once nor in pieces."""
+    rules = agent.memory
+    if rules.context_tokens is None or summarizer_of(agent, asked=False) is None:
+        return
+    most = summary_most(rules)
+    if problem := summaries.window_problem(
+        window=rules.context_tokens, most=most, count=lambda text: len(text) // 4, notes=due_at(rules)
+    ):
+        yield _warning(
+            ("memory", "context_tokens"), f"no compaction can succeed: {problem}", str(rules.context_tokens)
+        )
 
 
 def _no_folder(path: str) -> str:

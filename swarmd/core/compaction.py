@@ -25,6 +25,8 @@ POINTER_TOKENS = 60
 HEADING = "## Summary of earlier notes"
 FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=5), timedelta(days=1)
 """After a compaction that failed the next one waits, twice as long each time."""
+OUTPUT_BYTES = 256 * 1024
+"""So much a program may print at least, however small its summary is to be."""
 THINKING_TOKENS = 8_000
 """What a model that thinks by itself may take for that, beyond the summary."""
 _SEED = re.compile(
@@ -52,6 +54,11 @@ def summary_most(rules: MemoryRules) -> int:
     """
     usual = min(room(rules) // 2, rules.context_tokens // 5 if rules.context_tokens else room(rules))
     return max(min(rules.summary_tokens or usual, due_at(rules) - 1), 1)
+
+
+def output_most(rules: MemoryRules) -> int:
+    """After so many bytes a program that summarizes is ended: far more than a summary may have."""
+    return max(OUTPUT_BYTES, 4 * 16 * summary_most(rules))
 
 
 def may_be_due(rules: MemoryRules, size: int) -> bool:
@@ -160,7 +167,9 @@ def log_of(data: bytes) -> Log | None:
     start, end = place
     found = [block for block in interaction_log.blocks(text) if start <= block.start < end]
     starts = [block.start for block in found]
-    ends = [(block.end, after) for block, after in zip(found, [*starts[1:], end], strict=True)]
+    ends = [
+        (block.end, after) for block, after in zip(found, [*starts[1:], end] if found else [], strict=True)
+    ]
     parts = [text[a:b].encode("utf-8", "surrogateescape") for a, b in pairwise([0, *(starts or [end]), end])]
     return Log(
         before=parts[0], blocks=tuple(parts[1:]) if starts else (),
@@ -207,7 +216,10 @@ def rotated(data: bytes, rules: MemoryRules, count: Count) -> Rotation | str:
             break
         kept.insert(0, block)
     if len(kept) == len(log.blocks):
-        return "all blocks of its interaction log are within summary_tokens already"
+        return (
+            "all blocks of its interaction log are within summary_tokens already: set a summarizer, a smaller "
+            "summary_tokens, or give a summary with --summary-file"
+        )
     end = b"\r\n" if log.blocks[0].endswith(b"\r\n") else b"\n"
     return Rotation(before=before, rest=b"".join(kept) + log.after, end=end)
 

@@ -54,7 +54,8 @@ def fold(
     gone = actor.agent is not None and actor.agent not in world.tree
     for change in changes:
         if gone:
-            verdicts.append(refused(f"the agent {actor.agent!r} is not in force any more"))
+            reason = f"the agent {actor.agent!r} is not in force any more"
+            verdicts.append(_superseded(reason) if is_log(change) else refused(reason))
             continue
         why = None if approved else held_because(actor, change, world.tree)
         verdict = judge(actor, change, staged if why is None else aside, asked=asked)

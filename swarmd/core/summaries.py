@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from swarmd.core.fences import Mark, Pieces, block, code_for, render
 from swarmd.core.room import Count
+from swarmd.core.text import escaped
 
 WINDOW = 100_000
 """Tokens of a summarizer's window that nobody has told."""
@@ -17,6 +19,10 @@ TOLERANCE = 1.25
 """So much longer than it was asked for a summary may be: models do not count."""
 SHORT = 400
 """Characters of an answer that may be nothing but an excuse."""
+OWN_WORDS = 12
+"""So many different words of the notes a summary has at least; of few words a twentieth, and two."""
+MANY_DAYS, DAYS_KEPT = 5, 5
+"""Of notes with more days than the first a summary keeps a fifth, and no more than the second are asked for."""
 
 SYSTEM = """\
 You condense the notes of an AI agent. From then on it sees your summary in their place; the notes themselves go into
@@ -40,10 +46,31 @@ ASK_ON = "Now write one summary of both: of the summary so far, which stands for
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADING = re.compile(r"#{1,6} ")
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{3,}")
+_WORD = re.compile(r"[^\W_][\w-]*")
+_STEM = 5
+"""Letters by which a word is known: `deploys` is a word of notes that have `deployed`."""
+_COMMON_WORDS = (
+    "about above after again all also although and any are because been before being below between both but came can "
+    "come could did does doing done down during each else ever every few for from further get give given gave goes had "
+    "has have having her here hers him his how however into its itself just less like made make many may might more "
+    "most much must near nor not now off once one only other our ours out over own per same shall she should since "
+    "some still such than that the their them then there these they this those through thus too under until upon use "
+    "used was way well were what when where which while who whom whose why will with within without would yes yet you "
+    "your able agent answer contain content current date dated day days entries entry following log memory note noted "
+    "notes okay overview please provide provided request result short sorry summaries summarise summarised summarize "
+    "summarized summarizer summary text unable january february march april june july august september october "
+    "november december monday tuesday wednesday thursday friday saturday sunday "
+    "das dem den der des die ein eine einer für ist mit nicht oder und von war zur les des une pour avec est pas sur "
+    "dans las los una para con por que del"
+)
+"""Words that any text may have, and those of which an answer that says nothing is made."""
+_COMMON = frozenset(_COMMON_WORDS.split())
 _EXCUSE = re.compile(
     r"summary (is )?(un|not )available|no summary|nothing to summari[sz]e|\bas an ai\b|\b(i'm|i am) sorry\b"
-    r"|(can(no|')t|could not|unable to|won't|will not) (be )?(summari[sz]e|generate|create|produce|help|assist|comply)",
+    r"|(can(no|')t|could(n't| not)|unable to|won't|will not) (be )?"
+    r"(summari[sz]e|generate|create|produce|help|assist|comply)"
+    r"|(not able|fail(ed|s|ure)?|did(n't| not)|was(n't| not)) (to )?(be )?(summari[sz]ed?|condensed?)"
+    r"|(not able|fail(ed|s|ure)?|did(n't| not)) (to )?(write|generate|create|produce|give|provide) (a|the|any) summary",
     re.IGNORECASE,
 )
 
@@ -84,25 +111,47 @@ def split(text: str, *, window: int, most: int, count: Count) -> list[str] | str
     """The notes in pieces that go into the window, each with the instructions, the summary so far and room for the
     answer; a sentence where that cannot be. They are cut at headings, else between paragraphs, else between lines.
     """
-    frame = count(system_text(most)) + count(ASK_ON) + 100
+    frame = _frame(most, count)
     if count(text) + frame + most <= window:
         return [text]
-    room = window - frame - 2 * int(most * TOLERANCE)
-    if room < max(window // 10, 1):
-        return (
-            f"the summarizer's window of {window:,} tokens (context_tokens) has no room for notes beside the "
-            f"instructions ({frame:,}) and a summary of {most:,} tokens (summary_tokens)"
-        )
+    if problem := window_problem(window=window, most=most, count=count):
+        return problem
+    beside = frame + int(most * TOLERANCE) + most
+    room = window - beside
     units = list(_units(text, room, count))
     largest = max(size for _, size in units)
     if largest > room:
-        return f"a line of {largest:,} tokens is longer than the summarizer's window has room for ({room:,})"
+        return (
+            f"a line of {largest:,} tokens is longer than the summarizer's window has room for ({room:,}): "
+            f"set context_tokens to at least {beside + largest:,}"
+        )
     pieces = list(_packed(units, room))
     if len(pieces) > PIECES:
         return (
             f"it would take {len(pieces):,} requests, and {PIECES} are the most: set a larger context_tokens"
         )
     return pieces
+
+
+def window_problem(*, window: int, most: int, count: Count, notes: int | None = None) -> str | None:
+    """Why no notes can be summarized in pieces with such a window, or None where they can; or where so many tokens of
+    `notes` go in at once.
+    """
+    frame, so_far = _frame(most, count), int(most * TOLERANCE)
+    beside = frame + so_far + most
+    at_once = notes is not None and notes + frame + most <= window
+    if at_once or window - beside >= max(window // 10, 1):
+        return None
+    return (
+        f"the summarizer's window of {window:,} tokens (context_tokens) has too little room for notes beside the "
+        f"instructions ({frame:,}), the summary so far ({so_far:,}) and the one that is to be written ({most:,}): set "
+        f"context_tokens to at least {beside * 10 // 9 + 1:,}, or a smaller summary_tokens"
+    )
+
+
+def _frame(most: int, count: Count) -> int:
+    """What a request has beside the notes and the summary so far."""
+    return count(system_text(most)) + count(ASK_ON) + 100
 
 
 def _units(text: str, room: int, count: Count) -> Iterator[tuple[str, int]]:
@@ -146,47 +195,82 @@ def _packed(units: Sequence[tuple[str, int]], room: int) -> Iterator[str]:
 # -- judging ----------------------------------------------------------------------------------------------------------
 
 
+def cleaned(summary: str) -> str:
+    """The answer without what only a terminal understands: line ends are line feeds, and controls stand escaped. NUL
+    stays: what has it is no text, and is refused.
+    """
+    plain = summary.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return "\0".join(map(escaped, plain.split("\0")))
+
+
 def fault(summary: str, old: str, *, most: int, count: Count) -> str | None:
     """Why the answer may not take the place of the notes `old`, or None where it may."""
     if _repeats(summary, system_text(most)):
         return "the answer repeats the instructions and is no summary"
     if reason := plain_fault(summary, old, count=count):
         return reason
+    own, least = len(_content(summary) & _content(old)), _least(old)
+    if own < least:
+        return (
+            f"the summary has no content: {own} words of it stand in the notes (dates and common words apart), and "
+            f"{least} are the least for notes of that size"
+        )
     tokens = count(summary)
     if tokens > most * TOLERANCE:
         return f"the summary has {tokens:,} tokens, and {most:,} are the most (summary_tokens)"
-    return _made_up_dates(summary, old)
+    return _made_up_dates(summary, old) or _lost_days(summary, old)
 
 
 def plain_fault(summary: str, old: str, *, count: Count) -> str | None:
-    """The same for a summary that a person gives: how long it is within the notes' own length, and which dates it
-    has, is theirs to know.
+    """The same for a summary that a person gives: how long it is within the notes' own length, how much of them it
+    tells, and which dates it has, is theirs to know.
     """
     if not summary.strip():
         return "the summary is empty"
+    if "\0" in summary:
+        return "the summary has NUL characters, and is no text"
     if len(summary.strip()) < SHORT and _EXCUSE.search(summary):
         return f"the answer is no summary: {' '.join(summary.split())[:200]}"
-    if len(re.findall(r"\w+", summary)) < 3 or not _has_its_words(summary, old):
-        return "the summary has no content: hardly a word of it stands in the notes"
     tokens, before = count(summary), count(old)
     if tokens >= before:
         return f"the summary has {tokens:,} tokens, which is no less than the {before:,} of the notes"
+    words, known = _content(summary), _content(old)
+    if (known and not words) or (len(words) > 2 and len(words & known) * 5 < len(words)):
+        return "the summary has no content: hardly a word of it stands in the notes"
     return None
 
 
-def _has_its_words(summary: str, old: str) -> bool:
-    """Whether a fifth of its words are the notes' own; of what is not written in Latin letters nothing is said."""
-    words = {word.lower() for word in _WORD.findall(summary)}
-    if len(words) < 3:
-        return True
-    known = {word.lower() for word in _WORD.findall(old)}
-    return len(words & known) * 5 >= len(words)
+def _content(text: str) -> set[str]:
+    """The words that say something, by their beginnings: no dates, no numbers, no common words. Of scripts that set no
+    spaces between words each character counts as one.
+    """
+    text = _without_dates(text)
+    found: set[str] = set()
+    for match in _WORD.finditer(text):
+        word = match[0].lower()
+        if not word.isascii() and any(ord(char) >= _NO_SPACES for char in word):
+            found.update(char for char in word if char.isalpha())
+        elif len(word) > 2 and word not in _COMMON and any(char.isalpha() for char in word):
+            found.add(word[:_STEM])
+    return found
+
+
+_NO_SPACES = 0x2E80
+"""From here on scripts are those of East Asia."""
+
+
+def _least(old: str) -> int:
+    """How many of the notes' own words a summary of them has at least."""
+    known = len(_content(old))
+    return min(max(known // 20, 2), OWN_WORDS, known)
 
 
 def _repeats(summary: str, instructions: str) -> bool:
     said = {line.strip() for line in instructions.splitlines() if len(line.strip()) > 20}
     lines = [line.strip() for line in summary.splitlines() if len(line.strip()) > 20]
-    return bool(lines) and sum(line in said for line in lines) * 2 >= len(lines)
+    if not lines:
+        return False
+    return sum(line in said for line in lines) * 2 >= len(lines) or said <= set(lines)
 
 
 def _made_up_dates(summary: str, old: str) -> str | None:
@@ -201,6 +285,46 @@ def _made_up_dates(summary: str, old: str) -> str | None:
     return None
 
 
+def _lost_days(summary: str, old: str) -> str | None:
+    """Of notes of many days a summary keeps some: a span from one day to another has all between, and a month that is
+    named without a day has all of its own.
+    """
+    known = {frozenset(days) for days in dates(old)}
+    if len(known) <= MANY_DAYS:
+        return None
+    named = {day for days in dates(summary) for day in days}
+    spans, months = list(_spans(summary)), set(_months(summary))
+    kept = sum(
+        any(day in named or day[:2] in months or any(a <= day <= b for a, b in spans) for day in days)
+        for days in known
+    )
+    least = min(-(-len(known) // 5), DAYS_KEPT)
+    if kept >= least:
+        return None
+    return (
+        f"the summary has lost dates: it has {kept} of the {len(known)} that the notes have, and "
+        f"{least} are the least"
+    )
+
+
+def _spans(text: str) -> Iterator[tuple[Day, Day]]:
+    """From where to where the text names days as a span: two dates with a dash or one word between them."""
+    places = sorted(
+        ((found.start(), found.end(), days) for found, days in _dated(text)), key=lambda place: place[:2]
+    )
+    for (_, end, first), (start, _, last) in pairwise(places):
+        if end <= start and _BETWEEN.fullmatch(text[end:start]):
+            yield min(first), max(last)
+
+
+def _months(text: str) -> Iterator[tuple[int, int]]:
+    text = _without_dates(text)
+    yield from ((int(found[1]), int(found[2])) for found in _MONTH_NUMBER.finditer(text))
+    yield from (
+        (int(found[2]), _MONTHS.index(found[1].lower()[:3]) + 1) for found in _MONTH_NAME.finditer(text)
+    )
+
+
 Day = tuple[int, int, int]
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -212,8 +336,26 @@ _DATES = (
 )  # fmt: skip
 
 
+_BETWEEN = re.compile(
+    r"[^\w\n]{0,4}(?:[-\u2013\u2014/]|\.\.\.?|to|until|till|through|thru|bis|au|al?)[^\w\n]{0,4}",
+    re.IGNORECASE,
+)
+_MONTH_NUMBER = re.compile(r"(?<![\d./-])(\d{4})-(\d{2})(?![./-]?\d)")
+_MONTH_NAME = re.compile(rf"\b{_MONTH},? (\d{{4}})(?!\d)", re.IGNORECASE)
+
+
 def dates(text: str) -> Iterable[set[Day]]:
     """Each full date in the text, as the days that it may mean: 04.05.2026 may be two."""
+    return (days for _, days in _dated(text))
+
+
+def _without_dates(text: str) -> str:
+    for pattern, _ in _DATES:
+        text = pattern.sub(" ", text)
+    return text
+
+
+def _dated(text: str) -> Iterator[tuple[re.Match[str], set[Day]]]:
     for pattern, (year, month, day) in _DATES:
         for found in pattern.finditer(text):
             named = found[month].lower()[:3]
@@ -223,4 +365,4 @@ def dates(text: str) -> Iterable[set[Day]]:
                 readings.add((int(found[year]), int(found[day]), number))
             days = {one for one in readings if 1 <= one[1] <= 12 and 1 <= one[2] <= 31 and one[0] >= 1900}
             if days:
-                yield days
+                yield found, days

@@ -72,6 +72,8 @@ class Request:
     timeout_seconds: float
     token_limit: int | None = None
     """`tokens_per_session`: the session ends as failed when `Usage.counted` goes above it; None: no limit."""
+    output_limit: int | None = None
+    """Bytes of standard output after which a program is ended with all its processes; None: no limit."""
     token: str = field(repr=False)
     """The secret with which the session's programs speak at the desk."""
     secrets: tuple[str, ...] = field(default=(), repr=False)

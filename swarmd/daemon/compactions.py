@@ -64,6 +64,8 @@ class Compactions:
         if order.trigger == COMPACT:
             self._queued.discard(owner)
             if outcome not in GOOD:
+                if order.by != compactions.BY:
+                    return  # a person's own try changes nothing of what was to come
                 self._look_soon([owner])  # which finds out when it is tried again
                 return
         if owner in self._queued or owner in self._later:
@@ -102,8 +104,15 @@ class Compactions:
                     )
             elif found.not_before is not None and found.not_before > self._daemon.clock.now():
                 self._later[found.owner] = found.not_before
+                await self._put_off(found.owner, found.not_before)
             elif found.owner not in self._queued:
                 await self._queue(found.owner, found.tokens)
+
+    async def _put_off(self, owner: str, until: datetime) -> None:
+        now = self._daemon.clock.now()
+        await self._daemon.store.writer.run(
+            lambda connection: compactions.put_off(connection, owner, until, now)
+        )
 
     def _found(self, owners: Iterable[str] | None) -> list[_Found]:
         """Those that were looked at (None: of all). In a thread."""

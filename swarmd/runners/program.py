@@ -102,7 +102,9 @@ class ProgramRunner:
             if steps.cancelled:
                 raise asyncio.CancelledError
             reading = self._adapter.reading(request, desk.event, plan)
-            ended, cancelled = await run(start, request.timeout_seconds, where, reading, plan.for_start)
+            ended, cancelled = await run(
+                start, request.timeout_seconds, where, reading, plan.for_start, request.output_limit
+            )
             steps.cancelled |= cancelled
         desk.event("ended", {"exit": ended.exit, "signal": ended.signal, "leftovers": ended.leftovers})
         result, final = await steps.through(asyncio.to_thread(_result, ended, start, request, where, reading))
@@ -225,11 +227,16 @@ async def run(
     where: Workspace,
     reading: Reading | None = None,
     for_start: Sequence[str] = (),
+    output_limit: int | None = None,
 ) -> tuple[Ended, bool]:
-    """Run it, its output logged and read; how it ended, and whether somebody has cancelled it."""
+    """Run it, its output logged and read; how it ended, and whether somebody has cancelled it. One that prints more
+    than the limit is ended.
+    """
     log = OutputLog(where.log)
     over = asyncio.Event()
-    follow = log.write if reading is None else _following(reading, log, for_start, over.set)
+    follow: Follow = log.write if reading is None else _following(reading, log, for_start, over.set)
+    if output_limit is not None:
+        follow = _bounded(follow, output_limit, over.set)
     running = asyncio.ensure_future(_to_its_end(start, timeout_seconds, follow))
     ending = asyncio.ensure_future(over.wait())
     ending.add_done_callback(lambda _: running.cancel())
@@ -254,6 +261,21 @@ async def _to_its_end(start: Start, timeout_seconds: float, follow: Follow) -> E
         return await run_process(start, timeout_seconds=timeout_seconds, follow=follow)
     except Cancelled as cancelled:
         return cancelled.ended
+
+
+def _bounded(follow: Follow, limit: int, end: Callable[[], object]) -> Follow:
+    """Calls `end` once more than so many bytes were printed on standard output."""
+    printed = 0
+
+    def counted(stream: Literal["stdout", "stderr"], chunk: bytes) -> None:
+        nonlocal printed
+        follow(stream, chunk)
+        if stream == "stdout":
+            printed += len(chunk)
+            if printed > limit:
+                end()
+
+    return counted
 
 
 def _following(

@@ -172,19 +172,20 @@ class _Compacting:
 
     def _given(self, agent: Agent, seen: _Seen, summary: str) -> Ending:
         """A person's own summary."""
+        summary = summaries.cleaned(summary)
         fault = summaries.plain_fault(summary, seen.text, count=seen.count)
         return self._judged(seen, summary, fault, f"with a summary that {self._order.by} gave")
 
     def _rotated(self, agent: Agent, seen: _Seen) -> Ending:
         """The old blocks of its log move away; nobody is asked."""
         rules = agent.memory
-        if not rules.log and compaction.log_of(seen.data) is None:
+        rotation = compaction.rotated(seen.data, rules, seen.count)
+        if not rules.log and isinstance(rotation, str):
             return Ending(
                 outcome="failed",
                 reason=f"nobody is there to summarize: set memory.summarizer_model or memory.summarizer_command in "
                 f"{agent.name}.toml, or give a summary with --summary-file",
             )
-        rotation = compaction.rotated(seen.data, rules, seen.count)
         if isinstance(rotation, str):
             outcome = "failed" if seen.tokens >= compaction.due_at(rules) else "no_change"
             return Ending(outcome=outcome, reason=rotation)
@@ -206,7 +207,7 @@ class _Compacting:
             answered = await self._summarizing.ask(summarizer, asked, self._spent, seen.count)
             if isinstance(answered, Ending):
                 return answered
-            summary, done = self._masking.text(answered), done + piece
+            summary, done = self._masking.text(summaries.cleaned(answered)), done + piece
             fault = await asyncio.to_thread(summaries.fault, summary, done, most=most, count=seen.count)
             if fault is not None:
                 break

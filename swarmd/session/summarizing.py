@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmd.core.agent import Agent
-from swarmd.core.compaction import Summarizer
+from swarmd.core.compaction import Summarizer, output_most
 from swarmd.core.room import Count
 from swarmd.core.sessions import COMPACT
 from swarmd.core.snapshot import Prompt
@@ -117,19 +117,29 @@ class Summarizing:
             raise asyncio.CancelledError
         if result.outcome == "timed_out":
             return too_late
+        return self._answer(summarizer, result, desk)
+
+    def _answer(self, summarizer: Summarizer, result: Result, desk: _Desk) -> str | Ending:
+        """What was answered in full, or why there is nothing."""
+        printed, most = result.stdout, output_most(self._agent.memory)
+        if len(printed.head) + printed.dropped + len(printed.tail) > most:
+            return _failed(
+                f"the summary is too long: the summarizer ({summarizer.name}) printed more than {most:,} bytes"
+            )
         if result.outcome != "success":
             return Ending(
                 outcome=result.outcome, reason=f"the summarizer ({summarizer.name}): {result.reason}"
             )
         if desk.stop not in ENDS:
-            return Ending(outcome="failed", reason=f"the summary was not finished: {desk.stop[:100]}")
+            return _failed(f"the summary was not finished: {desk.stop[:100]}")
         if summarizer.kind != "command":
             return desk.text
-        if result.stdout.dropped:
-            return Ending(
-                outcome="failed", reason="the summary is cut: the summarizer printed too much to be kept"
-            )
-        return (result.stdout.head + result.stdout.tail).decode("utf-8", "replace")
+        if printed.dropped:
+            return _failed("the summary is cut: the summarizer printed too much to be kept")
+        try:
+            return (printed.head + printed.tail).decode("utf-8")
+        except UnicodeDecodeError as error:
+            return _failed(f"the summary is no UTF-8 text: byte {error.start + 1} is no part of it")
 
     async def _run(
         self, summarizer: Summarizer, asked: Asked, desk: _Desk, seconds: float, tokens: int | None
@@ -140,7 +150,12 @@ class Summarizing:
             secrets=self._masking.secrets, subject=self._order.subject,
         )  # fmt: skip
         request = replace(
-            request, options=summarizer.options, timeout_seconds=seconds, token_limit=tokens, acts=False
+            request,
+            options=summarizer.options,
+            timeout_seconds=seconds,
+            token_limit=tokens,
+            acts=False,
+            output_limit=output_most(self._agent.memory),
         )
         try:
             return await self._ports.runner(summarizer.kind).run(request, desk)
@@ -154,3 +169,7 @@ class Summarizing:
         """Nothing more is asked."""
         if unkept := self.transcript.finish():
             log.warning("%s", unkept, extra={"agent": self._order.agent, "session": self._order.id})
+
+
+def _failed(reason: str) -> Ending:
+    return Ending(outcome="failed", reason=reason)

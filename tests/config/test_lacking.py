@@ -9,7 +9,7 @@ import pytest
 
 from swarmd.config.lacking import lacking, warnings
 from swarmd.config.problems import field_name
-from swarmd.core.agent import Agent, Sandbox, Success, When
+from swarmd.core.agent import Agent, MemoryRules, Sandbox, Success, When
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
@@ -150,3 +150,19 @@ def test_a_script_beside_the_agent_file_that_the_program_would_not_find_is_told(
         "or make it the program itself, './act.sh'"
     )
     assert [line for line in found if "is beside the agent file" in line] == ([sentence] if warned else [])
+
+
+def test_a_window_in_which_no_summary_can_be_made_is_named(folder_of_agent):
+    def of(window, **more):
+        return told(
+            folder_of_agent, {"command": ["./act.sh"]}, memory=MemoryRules(context_tokens=window, **more)
+        )
+
+    (line,) = of(700, summarizer_command=("./act.sh",))
+    assert line.startswith(
+        "memory.context_tokens: no compaction can succeed: the summarizer's window of 700 tokens"
+    )
+    least = int(line.split("context_tokens to at least ")[1].split(", or")[0].replace(",", ""))
+    assert of(least, summarizer_command=("./act.sh",), summary_tokens=140) == []
+    assert of(700) == [], "nobody is asked"
+    assert of(2000, summarizer_command=("./act.sh",)) == []

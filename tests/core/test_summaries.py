@@ -63,12 +63,12 @@ def test_what_does_not_is_cut_at_headings_then_paragraphs_then_lines_and_never_i
         f"## Day {day}\n\n" + "".join(f"- fact {day}.{n} is noted\n" for n in range(6)) + "\n"
         for day in range(12)
     )
-    pieces = split(chapters, FRAME + 50 + 100)
+    pieces = split(chapters, FRAME + 45 + 100)
     assert len(pieces) > 2
     assert "".join(pieces) == chapters
     assert all(piece.startswith("## Day") for piece in pieces)
     long = "".join(f"- fact {n} is noted\n" for n in range(200))
-    pieces = split(long, FRAME + 50 + 100)
+    pieces = split(long, FRAME + 45 + 100)
     assert "".join(pieces) == long
     assert all(piece.endswith("\n") and words(piece) <= 100 for piece in pieces)
 
@@ -81,7 +81,7 @@ def test_what_does_not_is_cut_at_headings_then_paragraphs_then_lines_and_never_i
 )
 def test_pieces_are_the_text_and_each_has_room(parts):
     text = "".join(parts)
-    pieces = split(text, FRAME + 50 + 60)
+    pieces = split(text, FRAME + 45 + 60)
     assert "".join(pieces) == text
     assert len(pieces) == 1 or all(0 < words(piece) <= 60 or not piece.strip() for piece in pieces)
 
@@ -89,9 +89,9 @@ def test_pieces_are_the_text_and_each_has_room(parts):
 @pytest.mark.parametrize(
     ("text", "window", "said"),
     [
-        (OLD, 60, "has no room for notes"),
-        ("word " * 500 + "\n", FRAME + 50 + 100, "a line of 500 tokens is longer"),
-        ("a b c d e f g h i j\n" * 2500, FRAME + 50 + 60, "requests, and 200 are the most"),
+        (OLD, 60, "too little room for notes"),
+        ("word " * 500 + "\n", FRAME + 45 + 100, "a line of 500 tokens is longer"),
+        ("a b c d e f g h i j\n" * 2500, FRAME + 45 + 60, "requests, and 200 are the most"),
     ],
 )  # fmt: skip
 def test_a_window_that_is_too_small_is_told(text, window, said):
@@ -152,3 +152,80 @@ def test_a_date_may_be_written_otherwise_but_must_be_one_of_the_notes(summary, t
 def test_notes_in_another_script_are_judged_by_their_dates_alone():
     old = "- 2026-04-20: 部署 完成 了 检查 账本 的 条目 没有 问题 和 其他 事情\n"
     assert fault("- 2026-04-20: 部署完成 账本 没有问题", old) is None
+
+
+# -- content and days ---------------------------------------------------------------------------------------
+
+NOTES = "# Notes of the studio\n\n" + "".join(
+    f"- 2026-03-{day:02}: {what} was checked by Ada, who found {what} number {day} slow and restarted it\n"
+    for day, what in enumerate(
+        ["mailbox", "ledger", "disk", "gateway", "printer", "webshop", "backup", "router", "archive", "scanner", "invoice", "payroll", "catalog", "camera", "thermostat", "elevator", "parking", "badge", "intranet", "wiki", "pipeline", "compiler", "registry", "mirror", "cluster", "tunnel", "proxy", "balancer"], 1)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "2026-03-01",
+        "2026-03-01 2026-03-02 2026-03-03 2026-03-04 2026-03-05 2026-03-06",
+        "I was not able to summarize it. 2026-03-02",
+        "Here is the summary of the notes, 2026-03-01",
+        "Here is an overview of what the agent has noted from 2026-03-01 to 2026-03-28.",
+        "2026-03-01 to 2026-03-28: the ledger.",
+    ],
+)
+def test_a_summary_that_says_nothing_of_the_notes_is_none(summary):
+    assert any(said in fault(summary, NOTES) for said in ("no content", "is no summary"))
+
+
+def test_few_words_are_enough_for_small_notes_and_none_are_not():
+    small = "- 2026-03-01: the ledger moved to disk 2, and Ada has the key of the old one until summer\n"
+    assert fault("2026-03-01: ledger on disk 2", small) is None
+    assert "no content" in fault("2026-03-01", small)
+    assert "no content" in summaries.plain_fault("This is the summary.", small, count=words)
+
+
+@pytest.mark.parametrize(
+    ("days", "taken"),
+    [
+        ("2026-03-01", False),
+        ("2026-03-01 and 2026-03-28", False),
+        ("2026-03-01, 2026-03-03, 2026-03-09, 2026-03-20, 2026-03-28", True),
+        ("2026-03-01 to 2026-03-28", True),
+        ("2026-03-01 \u2013 2026-03-09", True),
+        ("from March 1, 2026 through March 28, 2026", True),
+        ("2026-03 (to 2026-03-28)", True),
+        ("March 2026, last on 2026-03-28", True),
+        ("April 2026, last on 2026-03-28", False),
+    ],
+)
+def test_of_many_days_a_summary_keeps_some_or_names_their_span_or_month(days, taken):
+    text = f"{days}: Ada checked mailbox, ledger, disk, gateway, printer, webshop, backup and router; restarted slow ones"
+    found = fault(text, NOTES)
+    assert (found is None) == taken, found
+    assert taken or "of the 28 that the notes have, and 5 are the least" in found
+
+
+def test_dates_one_below_the_other_are_no_span():
+    text = "Ada checked mailbox, ledger, disk, gateway, printer and restarted them:\n2026-03-01\n- 2026-03-28"
+    assert "it has 2 of the 28" in fault(text, NOTES)
+
+
+def test_the_input_itself_is_told_as_what_it_is():
+    asked = summaries.asked(NOTES, agent="game", secret="s", most=200)
+    assert "repeats the instructions" in fault(f"{asked.system}\n\n{asked.user}", NOTES)
+    assert "no less than" in fault(asked.user, NOTES)
+
+
+def test_controls_of_a_terminal_stand_escaped_and_nul_is_refused():
+    assert summaries.cleaned("\ufeffa\r\nb\tc\x1b[2Jd\re") == "a\nb\tc\\x1b[2Jd\ne"
+    for judge in (fault, lambda text: summaries.plain_fault(text, OLD, count=words)):
+        assert "NUL" in judge(summaries.cleaned(GOOD + "\0"))
+
+
+def test_the_figure_that_a_small_window_is_told_works():
+    said = split(OLD, FRAME + 46)
+    assert f"instructions ({FRAME}), the summary so far (25) and the one that is to be written (20)" in said
+    least = int(said.split("at least ")[1].split(",")[0])
+    assert "".join(split(OLD, least)) == OLD
+    assert summaries.window_problem(window=least, most=20, count=words) is None

@@ -120,8 +120,10 @@ def test_a_command_summarizes_in_the_sandbox_without_token_and_what_it_writes_be
         ("import sys; sys.exit(1)", "failed", "exit status 1"),
         ("import sys; sys.exit(75)", "unavailable", "75"),
         ("print()", "failed", "the summary is empty"),
-        ("print('x' * 3_000_000)", "failed", "printed too much"),
-        ("import sys; print(sys.stdin.read())", "failed", ""),
+        ("print('x' * 3_000_000)", "failed", "too long"),
+        ("import sys; print(sys.stdin.read())", "failed", "repeats the instructions"),
+        ("while True: print('the ledger of Ada')", "failed", "too long"),
+        ("import sys; sys.stdout.buffer.write(b'2026-11-02 ledger \\xff')", "failed", "no UTF-8"),
     ],
 )
 def test_a_command_that_does_not_do_it_changes_nothing(place, script, outcome, said):
@@ -130,6 +132,39 @@ def test_a_command_that_does_not_do_it_changes_nothing(place, script, outcome, s
     done = compact(place, check=False)
     assert (done["outcome"], text(place), archives(place)) == (outcome, OLD, [])
     assert said in done["reason"]
+
+
+def test_a_command_with_a_small_window_is_given_all_of_the_notes_in_pieces(place):
+    program, seen = place.root / "sum.py", place.root / "seen"
+    seen.mkdir()
+    program.write_text(
+        "import os, sys\n"
+        f"place = {str(seen)!r}\n"
+        "open(f'{place}/{len(os.listdir(place)):03}', 'w').write(sys.stdin.read())\n"
+        f"print({GOOD!r})\n"
+    )
+    place.agents.joinpath("game.toml").write_text(
+        'system_prompt = "You are game."\nsandbox = { level = "relaxed" }\n'
+        '[runner]\nkind = "command"\ncommand = ["true"]\n'
+        "[memory]\nprompt_tokens = 4000\ncontext_tokens = 2000\n"
+        f"summarizer_command = {json.dumps([sys.executable, '-S', '-E', str(program)])}\n"
+    )
+    much = OLD + "".join(
+        f"- {day}: release {n} of the game was looked at by Ada\n" for n, day in enumerate(DAYS * 75)
+    )
+    place.swarmd("memory", "write", "game", "MEMORY.md", much)
+    done = compact(place)
+    assert done["outcome"] == "committed", done["reason"]
+    assert done["tokens_before"] > 5500
+    asked = [file.read_text() for file in sorted(seen.iterdir())]
+    assert len(asked) > 5
+    given = "".join(text.split("the notes of game, part ")[1] for text in asked)
+    assert [
+        line for line in much.splitlines() if line.strip() and given.count(line) != much.count(line)
+    ] == []
+    assert ["the summary so far" in text.split("begin text")[1] for text in asked] == [False] + [True] * (
+        len(asked) - 1
+    )
 
 
 def test_a_persons_own_summary_from_a_file_and_from_standard_input(place):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -162,6 +163,63 @@ async def test_the_wait_after_a_failure_outlives_the_daemon(swarm):
         swarm.clock.pass_(300)
         await swarm.daemon.minute()
         await until(lambda: text(swarm).endswith(GOOD))
+
+
+async def test_failures_by_hand_do_not_put_off_what_the_daemon_does_by_itself(swarm):
+    swarm.agent("disk", more=MEMORY)
+    swarm.answers = ["", "", "", GOOD]
+    async with swarm.up():
+        await fill(swarm)
+        for _ in range(3):
+            assert (await swarm.ask("memory_compact", agent="disk"))["outcome"] == "failed"
+        assert swarm.attention() == []
+    async with swarm.up():
+        await until(ended(swarm, 4))
+        assert [(row["by"].split(":")[0], row["outcome"]) for row in compactions(swarm)] == [
+            *[("operator", "failed")] * 3, ("system", "committed"),
+        ]  # fmt: skip
+
+
+async def test_failures_from_before_the_memory_was_pruned_count_no_more(swarm):
+    swarm.agent("disk", "0 * * * *", more=MEMORY)
+    swarm.answers = ["", "", GOOD]
+    async with swarm.up():
+        await fill(swarm)
+    async with swarm.up():
+        await until(lambda: ended(swarm, 1)() and not swarm.daemon._tasks)
+        await swarm.ask("memory_write", agent="disk", file="MEMORY.md", text=LINE)
+        swarm.clock.pass_(301)
+        await swarm.daemon.minute()
+        await until(lambda: "compaction:disk" not in swarm.attention())
+        await fill(swarm)
+    async with swarm.up():
+        await until(lambda: ended(swarm, 2)() and not swarm.daemon._tasks)
+        swarm.clock.pass_(301)
+        await swarm.daemon.minute()
+        await until(lambda: text(swarm).endswith(GOOD))
+
+
+async def test_one_that_is_put_off_stands_in_attention_with_when_it_is_tried_again(swarm):
+    swarm.agent("disk", more=MEMORY)
+    async with swarm.up():
+        await fill(swarm)
+    swarm.stage.hold()
+    async with swarm.up():
+        await until(lambda: swarm.stage.now == 1)
+        await swarm.ask("session_cancel", session=str(compactions(swarm)[0]["id"]))
+        await until(lambda: swarm.attention() == ["compaction:disk"])
+        item = (await swarm.ask("attention"))["items"][0]
+        at = swarm.clock.now() + timedelta(minutes=5)
+        assert f"it is tried again after {at:%Y-%m-%d %H:%M} UTC" in item["text"]
+        swarm.stage.release()
+        swarm.answers = [""]
+        swarm.clock.pass_(301)
+        await swarm.daemon.minute()
+        await until(lambda: ended(swarm, 2)() and not swarm.daemon._tasks)
+        item = (await swarm.ask("attention"))["items"][0]
+        at = swarm.clock.now() + timedelta(minutes=10)
+        assert "summary is empty" in item["text"]
+        assert f"it is tried again after {at:%Y-%m-%d %H:%M} UTC" in item["text"]
 
 
 async def test_an_item_is_closed_where_a_person_has_pruned_the_memory(swarm):

@@ -216,6 +216,28 @@ def test_what_a_command_prints_beyond_measure_is_cut_and_so_is_none(notes):
     assert unchanged(notes)
 
 
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [(GOOD.encode() + b"\xff\xfe", "no UTF-8"), (GOOD.encode() + b"\0", "NUL")],
+)
+def test_what_is_no_text_is_no_summary(notes, printed, said):
+    notes.change("studio", memory=replace(SMALL, summarizer_model=None, summarizer_command=("sum",)))
+
+    async def script(part):
+        return part.done(stdout=Captured(head=printed))
+
+    assert said in compact(notes, script)["reason"]
+    assert unchanged(notes)
+
+
+@pytest.mark.parametrize("by", ["system", "operator:ada"])
+def test_what_a_terminal_would_obey_stands_escaped_in_the_memory(notes, by):
+    text = GOOD + "- the ledger \x1b]0;of Ada\x07\n"
+    session = compact(notes, says(text), by=by, summary=None if by == "system" else text)
+    assert session["outcome"] == "committed", session["reason"]
+    assert "- the ledger \\x1b]0;of Ada\\x07\n" in notes.text("studio")
+
+
 def test_one_that_fails_counts_for_no_pause_is_not_retried_and_is_told_until_one_succeeds(notes):
     notes.change("studio", limits=Limits(retries=3, pause_after_failures=1))
     compact(notes, says(""))
@@ -437,6 +459,13 @@ def test_without_anybody_to_summarize_it_says_what_to_do(swarm):
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text=OLD)
     session = compact(swarm, by="operator:ada")
     assert session["outcome"] == "failed"
+    assert "memory.summarizer_model" in session["reason"]
+    assert "--summary-file" in session["reason"]
+
+
+def test_an_agent_that_only_has_a_heading_of_a_log_is_told_the_same(swarm):
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text=f"{OLD}\n## Interaction Log\n")
+    session = compact(swarm, by="operator:ada")
     assert "memory.summarizer_model" in session["reason"]
     assert "--summary-file" in session["reason"]
 
