@@ -179,7 +179,7 @@ def _reverted(view: View, caller: Operator, row: queries.Row) -> tuple[Plan, fro
     return plan, done.memory_of
 
 
-def _told(item: Mapping[str, Any]) -> Mapping[str, Any]:
+def _told(item: dict[str, Any]) -> dict[str, Any]:
     """What was not undone; of a memory file out of which no line could be cut, that there was none."""
     target = str(item["target"])
     if item["reason"] != overwritten(target) or is_archive(target.rpartition(":")[2]):
