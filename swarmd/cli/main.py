@@ -166,4 +166,10 @@ def _about_dashes(error: click.NoSuchOption) -> str:
     command = error.ctx.command if error.ctx is not None else None
     if command is None or not any(isinstance(param, click.Argument) for param in command.params):
         return ""
+    if (
+        error.option_name == "--kind"
+        and error.ctx is not None
+        and error.ctx.command_path.endswith("session search")
+    ):
+        return "; swarmd memory search has it"
     return "; a text that begins with '-' goes behind `--`, or give `-` and the text on standard input"

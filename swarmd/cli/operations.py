@@ -71,7 +71,13 @@ def _print_reload(document: Mapping[str, Any]) -> None:
     for what, names in changes:
         if names:
             output.line(f"{what}: {output.shown('', names)}")
-    if not any(names for _, names in changes):
+    gone = document.get("absent") or []
+    if gone:
+        from swarmd.config.load import ABSENCE_SECONDS
+
+        files = output.shown("", [f"{name}.toml" for name in gone])
+        output.line(f"gone: {files}; that takes force {ABSENCE_SECONDS:.0f} seconds after it was first seen")
+    if not gone and not any(names for _, names in changes):
         output.line("nothing has changed")
     for complaint in _complaints(document):
         output.note(complaint)

@@ -10,7 +10,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import list_options
+from swarmd.cli.params import list_options, read_text
 from swarmd.core.acts import SEARCH_KINDS
 from swarmd.core.owners import owner_problem
 
@@ -40,9 +40,10 @@ _agent = click.option("--agent", type=OwnerName(), metavar="AGENT", help="Only w
 def memory_search(invocation: Invocation, words: tuple[str, ...], **args: Any) -> None:
     """Memory, archives, keys, handoffs and sessions that have all these words, the best first.
 
-    "several words" in double quotes stand together, as one argument of the shell; word* is a beginning.
+    "several words" in double quotes stand together, as one argument of the shell; word* is a beginning; `-` alone takes
+    the words from standard input.
     """
-    _show(invocation, invocation.call("memory_search", text=" ".join(words), **args))
+    _show(invocation, invocation.call("memory_search", text=_text(words), **args))
 
 
 @click.command("search", cls=Command)
@@ -53,9 +54,14 @@ def memory_search(invocation: Invocation, words: tuple[str, ...], **args: Any) -
 def session_search(invocation: Invocation, words: tuple[str, ...], **args: Any) -> None:
     """What sessions said, called, were answered and printed, as far as it has all these words, the best first.
 
-    "several words" in double quotes stand together, as one argument of the shell; word* is a beginning.
+    "several words" in double quotes stand together, as one argument of the shell; word* is a beginning; `-` alone takes
+    the words from standard input.
     """
-    _show(invocation, invocation.call("session_search", text=" ".join(words), **args))
+    _show(invocation, invocation.call("session_search", text=_text(words), **args))
+
+
+def _text(words: tuple[str, ...]) -> str:
+    return read_text(" ".join(words), "what is searched for")
 
 
 def _show(invocation: Invocation, document: Any) -> None:

@@ -142,6 +142,11 @@ def _glob_problem(glob: str) -> str | None:
     return None
 
 
+def _folder_name_problem(name: str) -> str | None:
+    problem = agent_name_problem(name)
+    return problem and problem.replace("an agent's name", "a shared folder's name")
+
+
 def _key_glob_problem(glob: str) -> str | None:
     problem = key_name_problem(glob.replace("*", "x").replace("?", "x"))
     return problem and expected_found("a pattern of keys, such as 'deploy.*'", shown(glob))
@@ -157,5 +162,6 @@ KeyName = Annotated[str, AfterValidator(_explained(key_name_problem))]
 FilePath = Annotated[str, AfterValidator(_explained(_path_problem))]
 HomePath = Annotated[str, AfterValidator(_explained(_home_problem))]
 MemoryGlob = Annotated[str, AfterValidator(_explained(_glob_problem))]
+FolderName = Annotated[str, AfterValidator(_explained(_folder_name_problem))]
 KeyGlob = Annotated[str, AfterValidator(_explained(_key_glob_problem))]
 Description = Annotated[str, Field(max_length=DESCRIPTION_CHARACTERS)]

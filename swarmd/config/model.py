@@ -18,6 +18,7 @@ from swarmd.config.fields import (
     Description,
     EveryText,
     FilePath,
+    FolderName,
     HomePath,
     KeyGlob,
     KeyName,
@@ -91,7 +92,7 @@ class ScheduleTable(Table):
 class SharedTable(Table):
     """A folder of notes that several agents have."""
 
-    name: AgentName = Field(description="Its name; every agent that lists it has the same folder")
+    name: FolderName = Field(description="Its name; every agent that lists it has the same folder")
     write: bool = Field(default=False, description="Whether this agent's sessions may write there")
     approval: bool = Field(default=False, description="What they write waits for an operator's yes")
 

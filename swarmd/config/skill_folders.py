@@ -299,8 +299,10 @@ def _walk(fd: int, below: str, found: list[tuple[str, int]], deep: int) -> None:
             continue  # gone again, or closed to us
 
 
-def file_of(skill: Skill, path: str, guard: Guard) -> bytes:
-    """One file of a skill. Raises NotFound, and Refused for what is no regular file of it or may not be trusted."""
+def file_of(skill: Skill, path: str, guard: Guard, list_command: str) -> bytes:
+    """One file of a skill; `list_command` lists all. Raises NotFound, and Refused for what is no regular file of it
+    or may not be trusted.
+    """
     problem = file_problem(path)
     if problem is not None:
         raise Refused(problem)
@@ -317,7 +319,7 @@ def file_of(skill: Skill, path: str, guard: Guard) -> bytes:
             os.close(fd)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFound(
-            f"the skill {skill.name} has no file {path[:200]!r}; swarmd skill show {skill.name} lists those that it has"
+            f"the skill {skill.name} has no file {path[:200]!r}; {list_command} lists those that it has"
         ) from None
     except Refused as error:
         raise Refused(f"{path[:200]} of the skill {skill.name} {error}") from None

@@ -167,7 +167,9 @@ def log_of(data: bytes) -> Log | None:
     start, end = place
     found = [block for block in interaction_log.blocks(text) if start <= block.start < end]
     starts = [block.start for block in found]
-    ends = [(block.end, after) for block, after in zip(found, [*starts[1:], end], strict=True)]
+    ends = [
+        (block.end, after) for block, after in zip(found, [*starts[1:], end] if found else [], strict=True)
+    ]
     parts = [text[a:b].encode("utf-8", "surrogateescape") for a, b in pairwise([0, *(starts or [end]), end])]
     return Log(
         before=parts[0], blocks=tuple(parts[1:]) if starts else (),

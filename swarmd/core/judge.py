@@ -54,7 +54,8 @@ def fold(
     gone = actor.agent is not None and actor.agent not in world.tree
     for change in changes:
         if gone:
-            verdicts.append(refused(f"the agent {actor.agent!r} is not in force any more"))
+            reason = f"the agent {actor.agent!r} is not in force any more"
+            verdicts.append(_superseded(reason) if is_log(change) else refused(reason))
             continue
         why = None if approved else held_because(actor, change, world.tree)
         verdict = judge(actor, change, staged if why is None else aside, asked=asked)
@@ -69,12 +70,16 @@ def fold(
     return Folded(verdicts=tuple(_as_one(verdicts) if actor.only_memory else verdicts))
 
 
+AS_A_WHOLE = "saved as a whole or not at all: "
+"""Before the reason of a change that is not saved for another's sake."""
+
+
 def _as_one(verdicts: list[Verdict]) -> list[Verdict]:
     """All or nothing: where one file was overtaken, a text that was moved between files would be in neither."""
     overtaken = next((verdict for verdict in verdicts if verdict.decision == "superseded"), None)
     if overtaken is None:
         return verdicts
-    reason = f"saved as a whole or not at all: {overtaken.reason}"
+    reason = f"{AS_A_WHOLE}{overtaken.reason}"
     return [_superseded(reason) if verdict.decision == "done" else verdict for verdict in verdicts]
 
 

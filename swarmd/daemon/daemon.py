@@ -53,6 +53,7 @@ CALLS_AT_ONCE = 128
 THREADS = 32
 SAID_AGAIN_SECONDS = 60.0
 STOPPED = "daemon stopped"
+INDEXING = "keeping the search index"
 
 
 class Daemon:
@@ -241,8 +242,7 @@ class Daemon:
             await self.attempt(CHOOSING, self.adapting.tick())
             await self.attempt("putting memory in order", self.consolidations.tick())
         self.starter.pump()
-        if self.indexing.is_due():
-            self.spawn(self._index())
+        self.look_at_index()
         self._pump_when_next_is_ready()
         self._notifier.alive()
         logs.sum_up()
@@ -276,8 +276,10 @@ class Daemon:
             f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"
         )
 
-    async def _index(self) -> None:
-        await self.attempt("keeping the search index", self.indexing.round())
+    def look_at_index(self) -> None:
+        """Begin a round of the search index where one is due."""
+        if self.indexing.is_due():
+            self.spawn(self.attempt(INDEXING, self.indexing.round()))
 
     async def _look_for_damage(self) -> None:
         await self.attempt("looking for damage", self.damage.look())

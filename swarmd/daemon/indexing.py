@@ -1,4 +1,6 @@
-"""The search index while the daemon runs: soon after sessions end and each minute, in a thread that mostly rests."""
+"""The search index while the daemon runs: soon after sessions end and each minute, in a thread that mostly rests. Where
+a daemon lives for one session only, also at its end: the next may be long in coming.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +32,7 @@ class Indexing:
         self._idle = threading.Event()
         self._idle.set()
         self._working_since = 0.0
+        self._deadline: float | None = None
 
     def wake(self) -> None:
         """There is something new."""
@@ -56,12 +59,23 @@ class Indexing:
         finally:
             self._idle.set()
 
+    async def finish(self, seconds: float) -> None:
+        """Put in what there is, without rests, for so many seconds at most. Raises as `round` does."""
+        self._deadline = time.monotonic() + seconds
+        await asyncio.to_thread(self._idle.wait, seconds)
+        if self._idle.is_set() and not self._stop.is_set():
+            await self.round()
+
     async def stop(self) -> None:
         """No more rounds; one that is under way ends at its next step, and what it has done stays."""
         self._stop.set()
         await asyncio.to_thread(self._idle.wait, STOP_SECONDS)
 
     def _rest(self) -> None:
+        if self._deadline is not None:
+            if self._stop.is_set() or time.monotonic() >= self._deadline:
+                raise NoMoreTime
+            return
         worked = time.monotonic() - self._working_since
         if worked < WORK_SECONDS and not self._stop.is_set():
             return

@@ -9,12 +9,13 @@ from typing import Any
 
 from swarmd.daemon import logs
 from swarmd.daemon.clock import RealClock
-from swarmd.daemon.daemon import Daemon
+from swarmd.daemon.daemon import INDEXING, TICK_SECONDS, Daemon
 from swarmd.daemon.notify import Notifier
 from swarmd.daemon.process import be_subreaper
 from swarmd.errors import StoreUnusable
 from swarmd.places import Places
 from swarmd.service.caller import this_operator
+from swarmd.store.indexing import SEARCH_SECONDS
 
 
 def run_local(
@@ -44,14 +45,33 @@ async def _run_local(daemon: Daemon, name: str, args: Mapping[str, Any], as_agen
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     stopping = asyncio.ensure_future(stopped.wait())
+    indexing = asyncio.ensure_future(_keep_index(daemon))
     try:
         await asyncio.wait({call, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if not call.done():
             await daemon.starter.cancel_all("interrupted")
         document = await call
+        indexing.cancel()
+        await _finish_index(daemon, stopping)
     finally:
+        indexing.cancel()
         stopping.cancel()
         await daemon.stop(0.0)
     if daemon.failed is not None:
         raise StoreUnusable(str(daemon.failed))
     return document
+
+
+async def _keep_index(daemon: Daemon) -> None:
+    """What a daemon's tick does for the search index: the session may search."""
+    while daemon.failed is None:
+        daemon.look_at_index()
+        await asyncio.sleep(TICK_SECONDS)
+
+
+async def _finish_index(daemon: Daemon, stopping: asyncio.Future[Any]) -> None:
+    """Put in what the session has said and done, which nobody else does before the next; a signal ends it."""
+    if daemon.failed is not None or stopping.done():
+        return
+    finishing = daemon.spawn(daemon.attempt(INDEXING, daemon.indexing.finish(SEARCH_SECONDS)))
+    await asyncio.wait({finishing, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -69,6 +69,10 @@ class LoopControl:
         if self.loop is not None:
             self.loop.call_soon_threadsafe(self._daemon.starter.pump)
 
+    def wake_index(self) -> None:
+        """As Control."""
+        self._daemon.indexing.wake()
+
     def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
         """As Control."""
         ports = self._daemon.ports

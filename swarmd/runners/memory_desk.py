@@ -43,10 +43,10 @@ class MemoryDesk:
     """The memory of one running session: one call after the other, so that a checkpoint never sees half of one."""
 
     def __init__(
-        self, *, agent: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk,
+        self, *, owner: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk,
         keeps: bool = True, archived: int = 0, held: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self._agent = agent
+        self._owner = owner
         self._folder = folder
         self._base = base
         self._read_only = read_only
@@ -60,7 +60,7 @@ class MemoryDesk:
     @classmethod
     def of(cls, request: Request, folder: str, desk: Desk) -> MemoryDesk:
         """That of a session whose memory copy is in `folder`."""
-        return cls(agent=request.agent, folder=folder, base=request.memory, read_only=request.read_only, desk=desk,
+        return cls(owner=request.owner, folder=folder, base=request.memory, read_only=request.read_only, desk=desk,
                    keeps=request.keeps_memory, archived=request.archived, held=request.held)  # fmt: skip
 
     async def answer(self, message: Message) -> Reply:
@@ -75,7 +75,7 @@ class MemoryDesk:
 
     def is_own(self, args: Mapping[str, JSON]) -> bool:
         """Whether a call means the session's own memory (the desk answers for that of others)."""
-        return args.get("agent") in (None, self._agent)
+        return args.get("agent") in (None, self._owner)
 
     async def checkpoint(self, message: Message) -> Reply:
         """Have the desk commit now, with the copy as it is."""
@@ -120,7 +120,7 @@ class MemoryDesk:
 
     def _do(self, call: str, args: dict[str, Any]) -> JSON:
         if not self._keeps and call != "memory_list":
-            raise Refused(keeps_none(self._agent))
+            raise Refused(keeps_none(self._owner))
         args.pop("agent", None)
         if call == "memory_show" and args.get("file") is None:
             args["file"] = FIRST_FILE
@@ -201,7 +201,7 @@ class MemoryDesk:
         if problem := path_problem(file):
             raise Refused(problem)
         if matches(file, self._read_only):
-            raise Refused(f"{file} is read-only for {self._agent}")
+            raise Refused(f"{file} is read-only for {self._owner}")
 
 
 def _utf8(text: str) -> bytes:

@@ -67,7 +67,9 @@ class Service:
                 raise Refused(
                     f"{name.replace('_', ' ')} is for operators only; leave out --as {caller.as_agent}"
                 )
-            return operating.ACTS[name](self, caller, args)
+            done = operating.ACTS[name](self, caller, args)
+            self.control.wake_index()  # of many rows of it at once the owner, or who may see them, may have changed
+            return done
         raise NotFound(f"there is no call {name!r}")
 
     def view(self, caller: Operator) -> View:

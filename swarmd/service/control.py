@@ -59,6 +59,10 @@ class Control(Protocol):
         """Something has changed that may let a session start, or stop one from it."""
         ...
 
+    def wake_index(self) -> None:
+        """Something has changed that the search index should have soon."""
+        ...
+
     def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
         """What the agent's `before_commit` says against what `by` approves, or None."""
         ...
@@ -98,6 +102,9 @@ class NoDaemon:
 
     def wake(self) -> None:
         """Nothing sleeps."""
+
+    def wake_index(self) -> None:
+        """A search brings it up to date."""
 
     def ask_hook(self, agent: Agent, found: Approval, by: str) -> str | None:
         """In this process."""

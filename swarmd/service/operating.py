@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from swarmd.config.load import ABSENCE_SECONDS
 from swarmd.core.consolidation import problem_of
+from swarmd.core.instants import maybe_instant
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.owners import renamed
 from swarmd.core.sessions import CONSOLIDATE
@@ -231,7 +235,10 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
     name = text(args, "name")
     view = service.view(caller)
     if name in view.tree:
-        raise Refused(f"{name} is in force: remove {name}.toml first")
+        service.control.reload(allow_empty=False, by=caller.by)
+        view = service.view(caller)
+    if name in view.tree:
+        raise Refused(_still_in_force(name, queries.agent_rows(view.connection)[name], service.now()))
     if name not in queries.agent_rows(view.connection):
         raise NotFound(f"no agent was ever named {name!r}")
     if any(row["agent"] == name for row in queries.live(view.connection)):
@@ -248,6 +255,17 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
         service.store.folders.drop(owner)
     service.store.writer.do(lambda connection: moving.forget_texts(connection, texts))
     return {"name": name, "forgotten": True}
+
+
+def _still_in_force(name: str, row: queries.Row, now: datetime) -> str:
+    since = maybe_instant(row["absent_since"])
+    if since is None:
+        return f"{name} is in force: remove {name}.toml first"
+    left = max(1, math.ceil(ABSENCE_SECONDS - (now - since).total_seconds()))
+    return (
+        f"{name}.toml is gone, which takes force {ABSENCE_SECONDS:.0f} seconds after it was first seen: "
+        f"try again in {left} seconds"
+    )
 
 
 ACTS: Mapping[str, Act] = {

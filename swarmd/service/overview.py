@@ -140,7 +140,10 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
 def _search_index(view: View) -> tuple[bool, str]:
     """Whether the search index has all that there is."""
     from swarmd.store.indexing import state_of
+    from swarmd.store.search_file import obstacle
 
+    if problem := obstacle(view.places.state):
+        return False, problem
     index = state_of(view.places.state)
     size = f"{index.rows} texts, {index.bytes // 2**20} MiB"
     if index.complete is None:

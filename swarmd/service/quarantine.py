@@ -18,7 +18,7 @@ from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.caller import Operator
-from swarmd.service.reverting import Plan, compensation
+from swarmd.service.reverting import Plan, compensation, overwritten
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, text
 from swarmd.store import approvals, approving, audit, consolidated, lineage, meta, queries, sessions
@@ -170,10 +170,21 @@ def _reverted(view: View, caller: Operator, row: queries.Row) -> tuple[Plan, fro
                              target=_target(row), always_told=True)  # fmt: skip
     done.must_stand()
     cut = {f"{change.agent}:{change.path}" for change in cuts}
-    plan.not_undone = [item for item in plan.not_undone if item["target"] not in cut]
+    plan.not_undone = [dict(_told(item)) for item in plan.not_undone if item["target"] not in cut]
     plan.undone += [{"act": "memory_write", "target": target} for target in sorted(cut)]
     withdrawn = approving.withdraw(connection, [row["id"]], by=caller.by, now=now,
                                    reason="the session was put into quarantine and reverted")  # fmt: skip
     plan.undone += [{"act": "approval", "target": f"approval {one.id}: {one.target}"} for one in withdrawn]
     consolidated.undone(connection, row["id"])
     return plan, done.memory_of
+
+
+def _told(item: dict[str, Any]) -> dict[str, Any]:
+    """What was not undone; of a memory file out of which no line could be cut, that there was none."""
+    target = str(item["target"])
+    if item["reason"] != overwritten(target) or is_archive(target.rpartition(":")[2]):
+        return item
+    return {
+        **item,
+        "reason": f"{target} was changed since, and none of the session's lines stand there any more",
+    }

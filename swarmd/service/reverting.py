@@ -85,7 +85,7 @@ def _memory(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
         if unknown := unknown_owner(agent, view.world):
             _cannot(plan, change, unknown)
         elif head is None or head.rev not in revs:
-            _cannot(plan, change, f"{agent}:{path} was changed since")
+            _cannot(plan, change, overwritten(f"{agent}:{path}"))
         else:
             before = _before(head.rev, revs)
             row = queries.revision(view.connection, agent, path, before)
@@ -147,6 +147,11 @@ def _send_anew(
 
 def _will(plan: Plan, change: queries.Row) -> None:
     plan.undone.append({"act": change["act"], "target": change["target"]})
+
+
+def overwritten(target: str) -> str:
+    """Why a memory file cannot be set back."""
+    return f"{target} was changed since"
 
 
 def _cannot(plan: Plan, change: queries.Row, reason: str) -> None:

@@ -55,6 +55,8 @@ def _search(view: View, args: Args, kinds: Sequence[str] | None) -> JSON:
     agent = text(args, "agent", required=False) or None
     if agent is not None:
         _must_know(view, agent)
+    if problem := search_file.obstacle(view.places.state):
+        raise StoreUnusable(problem)
     found, complete = search.Found(), None
     try:
         connection = search_file.open_to_read(view.places.state)

@@ -44,20 +44,22 @@ def skill_show(view: View, args: Args) -> JSON:
     found = _operators(view, agent)
     skill = next((skill for skill in found.skills if skill.name == name), None)
     if skill is not None:
-        data = file_of(skill, path, rules_here(view.tree, str(view.places.state)).guard)
+        guard = rules_here(view.tree, str(view.places.state)).guard
+        data = file_of(skill, path, guard, _command(view, "show", agent, name))
         return _shown(agent, skill, path, data, files_of(skill))
     documents = {document.path: document for document in _memory(view, agent)}
     own = next(
         (one for one in own_skills(list(documents.values()), _owner(view, agent)) if one.name == name), None
     )
     if own is None:
-        raise NotFound(_no_such(agent, name, found))
+        raise NotFound(_no_such(view, agent, name, found))
     if (problem := file_problem(path)) is not None:
         raise Refused(problem)
     document = documents.get(f"{own.folder}/{path}")
     if document is None or document.data is None:
+        listed = _command(view, "show", agent, name)
         raise NotFound(
-            f"the skill {name} of {agent} has no file {path[:200]!r}; swarmd skill show lists its files"
+            f"the skill {name} of {agent} has no file {path[:200]!r}; {listed} lists those that it has"
         )
     lead = f"{own.folder}/"
     beside = [
@@ -104,8 +106,16 @@ def _shown(agent: str, skill: Skill, path: str, data: bytes, files: Sequence[tup
             "files": listed}  # fmt: skip
 
 
-def _no_such(agent: str, name: str, found: Found) -> str:
+def _no_such(view: View, agent: str, name: str, found: Found) -> str:
     for fault in found.faults:
         if fault.place.removesuffix(f"/{SKILL_FILE}").endswith(f"/{name}"):
             return f"the skill {name!r:.80} cannot be used: {shortened(str(fault), _REASON_CHARS)}"
-    return f"{agent} has no skill {name!r:.80}; swarmd skill list shows those that it has"
+    return f"{agent} has no skill {name!r:.80}; {_command(view, 'list', agent)} shows those that it has"
+
+
+def _command(view: View, what: str, agent: str, *more: str) -> str:
+    """As the asker types it: a session says no agent where it means itself, and names another by an option."""
+    if view.actor.agent is None:
+        return " ".join(("swarmd skill", what, agent, *more))
+    whose = () if agent == view.actor.agent else ("--agent", agent)
+    return " ".join(("swarmd skill", what, *whose, *more))

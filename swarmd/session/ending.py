@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from swarmd.core.agent import Agent, Limits
 from swarmd.core.calibration import measured_as
 from swarmd.core.changes import Change, owners_of
-from swarmd.core.judge import fold
+from swarmd.core.judge import AS_A_WHOLE, fold
 from swarmd.core.staging import Folded, Verdict
 from swarmd.core.wire import Result
 from swarmd.core.world import Actor
@@ -177,7 +177,7 @@ def _committed(
     tally.saved = committed
     notes = [overtaken_draft(change, draft) for draft, change in closed]
     overtaken = [
-        *(v.reason for v in verdicts if v.decision == "superseded"),
+        *(v.reason.removeprefix(AS_A_WHOLE) for v in verdicts if v.decision == "superseded"),
         *(note.reason for note in notes),
     ]
     reason = f"superseded: {'; '.join(dict.fromkeys(overtaken))}" if overtaken else ""

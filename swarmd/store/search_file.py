@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from pathlib import Path
 
 from swarmd.store.connections import open_reading, quoted
@@ -55,6 +56,23 @@ def path_of(state: Path) -> Path:
     return state / FILE
 
 
+def obstacle(state: Path) -> str | None:
+    """What stands where the index should be, and keeps it from being made; None where all is well."""
+    path = path_of(state)
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return None  # whoever opens it is told
+    if stat.S_ISREG(mode):
+        return None
+    what = "a directory" if stat.S_ISDIR(mode) else "no regular file"
+    if stat.S_ISLNK(mode):
+        what = (
+            f"a symbolic link{'' if path.exists() else ' to nothing'}, and the index is never kept behind one"
+        )
+    return f"{path} is {what}: remove it; it is made again"
+
+
 def open_to_read(state: Path) -> sqlite3.Connection | None:
     """The index, read only; None where there is none of this version, or one that is damaged at its very start."""
     path = path_of(state)
@@ -76,8 +94,10 @@ def open_to_read(state: Path) -> sqlite3.Connection | None:
 
 def open_to_write(state: Path, store: Path) -> sqlite3.Connection:
     """The index, with the store beside it as `store`, read only; made where there is none of this version. The caller
-    holds the state's lock.
+    holds the state's lock. Raises OSError and sqlite3.Error.
     """
+    if problem := obstacle(state):
+        raise OSError(problem)
     connection = _connected(state)
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -71,6 +71,13 @@ def test_checks_that_find_problems_exit_1(swarmd):
     assert (ran.status, ran.text, ran.err) == (1, "added: a\n", "swarmd: b.toml:1: bad\n")
 
 
+def test_reload_tells_of_a_file_that_is_gone_before_that_takes_force(swarmd):
+    nothing = {"added": [], "changed": [], "removed": [], "problems": []}
+    ran = swarmd("reload", reload={**nothing, "absent": ["appy"]})
+    assert ran.text == "gone: appy.toml; that takes force 10 seconds after it was first seen\n"
+    assert swarmd("reload", reload={**nothing, "absent": []}).text == "nothing has changed\n"
+
+
 def test_revert_names_what_it_could_not_undo(swarmd):
     answer = {
         "undone": [{"act": "set_key", "target": "a k"}],

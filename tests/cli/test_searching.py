@@ -112,3 +112,44 @@ def here():
     script.chmod(0o755)
     Path("agents.d/studio.toml").write_text(AGENT.format(script))
     Path("agents.d/polybreak.toml").write_text('parent = "studio"\n' + AGENT.format(script))
+
+
+@pytest.mark.parametrize("command", ["memory", "session"])
+def test_a_dash_takes_the_words_from_standard_input(command, swarmd):
+    ran = swarmd(command, "search", "-", stdin="-full disk\n", **{f"{command}_search": shown([])})
+    assert [args["text"] for _, args in ran.calls] == ["-full disk\n"]
+    assert swarmd(command, "search", "-", stdin=" \n").status == 2
+
+
+def test_a_kind_of_session_search_leads_to_the_command_that_has_it(swarmd):
+    ran = swarmd("session", "search", "x", "--kind", "memory")
+    assert ran.status == 2
+    assert "swarmd memory search" in ran.err
+    assert "standard input" not in ran.err
+    assert "standard input" in swarmd("session", "search", "-x").err
+
+
+def _directory(place):
+    place.mkdir()
+    return "is a directory: remove it; it is made again"
+
+
+def _link(place):
+    place.symlink_to("nowhere")
+    return (
+        "is a symbolic link to nothing, and the index is never kept behind one: remove it; it is made again"
+    )
+
+
+@pytest.mark.parametrize("stands", [_directory, _link])
+def test_what_stands_in_the_place_of_the_index_is_named_with_what_to_do(stands, here):
+    from tests.cli.test_real_store import swarmd as real
+
+    real("memory", "append", "studio", "MEMORY.md", "the disk was full")
+    place = Path(".swarmd/search.db")
+    words = f"{place} {stands(place)}"
+    assert words in real("memory", "search", "disk", status=5).stderr
+    assert words in real("doctor", status=1).stdout
+    real("run", "studio")
+    place.unlink() if place.is_symlink() else place.rmdir()
+    assert "MEMORY.md, line 1" in real("memory", "search", "disk").stdout

@@ -69,6 +69,10 @@ def test_a_person_lists_and_reads_them(here):
     assert json.loads(swarmd("skill", "show", "studio", "tidy", "--json").stdout)["whose"] == "own"
     assert "has no skill 'none'" in swarmd("skill", "show", "studio", "none", status=4).stderr
     assert "is no file of a skill" in swarmd("skill", "show", "studio", "pdf", "../../x", status=3).stderr
+    for skill in ("pdf", "tidy"):
+        told = swarmd("skill", "show", "studio", skill, "etc/passwd", status=4).stderr
+        assert f"; swarmd skill show studio {skill} lists those that it has" in told
+    assert "swarmd skill list studio" in swarmd("skill", "show", "studio", "none", status=4).stderr
     assert "missing argument NAME" in swarmd("skill", "show", "studio", status=2).stderr
 
 

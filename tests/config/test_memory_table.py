@@ -101,7 +101,7 @@ def test_the_tables_of_memory_become_values_that_survive_the_store(folder):
             "[[memory.shared]]\nname = 'a'\napproval = true",
             "5: memory.shared[0].approval: is for a folder that it may write",
         ),
-        ("[[memory.shared]]\nname = '../a'", "4: memory.shared[0].name: "),
+        ("[[memory.shared]]\nname = '../a'", "4: memory.shared[0].name: a shared folder's name has "),
         ("[[memory.shared]]\nwrite = true", "3: memory.shared[0].name: is missing"),
         (
             "[schedule]\nadaptive = { min = '2h', max = '1h' }",

@@ -189,8 +189,8 @@ def test_other_files_are_listed_and_read(folder):
     (place / b"\xff".decode("utf-8", "surrogateescape")).write_text("x")
     (skill,) = skills_in([str(folder)], HERE).skills
     assert files_of(skill) == [("a.bin", 1), ("scripts/deep/run.py", 7)]
-    assert file_of(skill, "scripts/deep/run.py", GUARD) == b"print()"
-    assert file_of(skill, "SKILL.md", GUARD).endswith(b"How.\n")
+    assert file_of(skill, "scripts/deep/run.py", GUARD, "x") == b"print()"
+    assert file_of(skill, "SKILL.md", GUARD, "x").endswith(b"How.\n")
 
 
 def test_no_path_and_no_link_leads_out(folder, tmp_path):
@@ -215,10 +215,10 @@ def test_no_path_and_no_link_leads_out(folder, tmp_path):
         "a/../../../secret",
     ):
         with pytest.raises(Refused):
-            file_of(skill, path, GUARD)
+            file_of(skill, path, GUARD, "x")
     for path in ("way/secret", "gone", "SKILL.md/x"):
         with pytest.raises(NotFound):
-            file_of(skill, path, GUARD)
+            file_of(skill, path, GUARD, "x")
 
 
 # -- cost -------------------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Script:
             prepare, self._host, str(request.session), prompt=request.user.encode(), memory=request.memory,
             read_only=request.read_only,
         )  # fmt: skip
-        own = MemoryDesk(agent=request.agent, folder=where.memory, base=request.memory,
+        own = MemoryDesk(owner=request.owner, folder=where.memory, base=request.memory,
                          read_only=request.read_only, desk=desk)  # fmt: skip
         options = Options.model_validate(dict(request.options))
         folder = Path(where.memory)

@@ -139,10 +139,10 @@ class Swarm:
 
     # -- looking --------------------------------------------------------------------------------------------
 
-    def call(self, name: str, **args: Any) -> Any:
+    def call(self, name: str, /, **args: Any) -> Any:
         return self.daemon.service.call(OPERATOR, name, args)
 
-    async def ask(self, name: str, **args: Any) -> Any:
+    async def ask(self, name: str, /, **args: Any) -> Any:
         """A call from a thread, as the operator's socket makes it."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.daemon.executor, lambda: self.call(name, **args))

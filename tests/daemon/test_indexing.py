@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from contextlib import closing
 
 from swarmd.core.wire import Message
 from swarmd.store import indexing
@@ -82,6 +83,46 @@ async def test_sessions_that_end_together_share_a_round(swarm, monkeypatch):
         await seconds(swarm, 5)
         assert len(swarm.sessions()) == 5
         assert 1 <= len(rounds) <= 2
+
+
+async def test_after_a_rename_a_quarantine_and_a_forgetting_it_is_up_to_date_a_second_later(swarm):
+    swarm.stage.parts["says"] = says
+    swarm.agent("game", "0 11 * * *", part="says")
+    async with swarm.up() as daemon:
+        await swarm.at("11:00:00")
+        await swarm.ask("ctx_set", agent="game", key="animal", value="zebra")
+        swarm.clock.pass_(61)
+        await swarm.tick()
+        assert sorted(found(swarm)) == [("key", "game"), ("transcript", "game")]
+
+        (swarm.places.agents / "game.toml").rename(swarm.places.agents / "play.toml")
+        await swarm.ask("rename", old="game", new="play")
+        await seconds(swarm, 2)
+        assert sorted(found(swarm)) == [("key", "play"), ("transcript", "play")]
+
+        await swarm.ask("session_quarantine", session="1")
+        await seconds(swarm, 2)
+        assert hidden(swarm) == ["q"]
+        await swarm.ask("session_unquarantine", session="1")
+        await seconds(swarm, 2)
+        assert hidden(swarm) == []
+
+        (swarm.places.agents / "play.toml").unlink()
+        await daemon.reload(allow_empty=True)
+        await swarm.ask("forget", name="play")
+        await seconds(swarm, 2)
+        assert found(swarm) == [("transcript", "play")]
+        assert rows(swarm, "SELECT 1 FROM units WHERE kind = 'key'") == []
+
+
+def rows(swarm, sql):
+    with closing(sqlite3.connect(swarm.places.state / FILE)) as connection:
+        return [row[0] for row in connection.execute(sql)]
+
+
+def hidden(swarm):
+    """The scopes of rows that are out of agents' sight, by their first letter."""
+    return rows(swarm, "SELECT substr(scope, 1, 1) FROM units WHERE scope LIKE 'q%'")
 
 
 async def test_a_session_searches_without_stopping_the_loop(swarm):

@@ -163,6 +163,24 @@ def test_without_a_daemon_queued_sessions_of_others_stay_queued(place):
     assert [row["id"] for row in place.sessions() if row["state"] == "queued"] == waiting
 
 
+def test_without_a_daemon_a_session_finds_what_was_said_and_done_before_it(place):
+    """Only `swarmd run` drives this swarm: nobody else ever puts anything into the search index."""
+    place.agent(
+        "ann",
+        "import subprocess, sys\n"
+        "print('zebra said')\n"
+        "subprocess.run(['swarmd', 'ctx', 'set', 'animal', 'zebra kept'], check=True)\n"
+        f"found = subprocess.run(['swarmd', '--json', 'memory', 'search', 'zebra'], stdout=open({str(place.root / 'found')!r}, 'w'))\n"
+        "sys.exit(found.returncode)\n",
+    )
+    place.swarmd("run", "ann")
+    place.swarmd("run", "ann")
+    found = json.loads((place.root / "found").read_text())
+    first = {item["kind"] for item in found["items"] if item["session"] == 1}
+    assert first >= {"output", "key"}
+    assert found["indexed_until"] is not None
+
+
 def test_interrupted_it_ends_its_session_and_keeps_the_draft(place):
     ready = place.root / "ready"
     place.agent("keeps", KEEPS.format(ready=ready))

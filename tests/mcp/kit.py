@@ -49,7 +49,7 @@ class Stage:
         endpoint = self.swarm.daemon.host.mcp
         folder = self.root / f"memory-{request.session}"
         await asyncio.to_thread(materialize, str(folder), request.memory, request.read_only)
-        memory = MemoryDesk(agent=request.agent, folder=str(folder), base=request.memory,
+        memory = MemoryDesk(owner=request.owner, folder=str(folder), base=request.memory,
                             read_only=request.read_only, desk=desk)  # fmt: skip
         session.url = await endpoint.admit(request.token, memory)
         session.token = request.token

@@ -31,7 +31,7 @@ async def served(runtime_dir):
     materialize(str(folder), base, ["policies/**"])
     desk = RecordingDesk()
     memory = MemoryDesk(
-        agent="polybreak", folder=str(folder), base=base, read_only=("policies/**",), desk=desk
+        owner="polybreak", folder=str(folder), base=base, read_only=("policies/**",), desk=desk
     )
     path = str(runtime_dir / "desk.sock")
     server = DeskSocket(path, token=TOKEN, memory=memory)
@@ -100,7 +100,7 @@ async def test_a_token_of_another_kind_is_refused(served, token):
 
 async def test_a_session_without_a_token_accepts_nobody(runtime_dir):
     desk = RecordingDesk()
-    memory = MemoryDesk(agent="a", folder="/nowhere", base=MemoryTree(), read_only=(), desk=desk)
+    memory = MemoryDesk(owner="a", folder="/nowhere", base=MemoryTree(), read_only=(), desk=desk)
     server = DeskSocket(str(runtime_dir / "s"), token="", memory=memory)
     await server.open()
     assert [reply["kind"] for reply in await raw(str(runtime_dir / "s"), line(token=""))] == ["refused"]

@@ -214,6 +214,15 @@ def test_a_removed_file_takes_force_only_after_a_while(here):
     assert agents(here) == ["game", "studio"]
 
 
+def test_forgetting_an_agent_whose_file_is_just_gone_says_when_it_can_be(here):
+    act(here, "reload")
+    with pytest.raises(Refused, match=r"remove game\.toml first"):
+        act(here, "forget", name="game")
+    (here.agents / "game.toml").unlink()
+    with pytest.raises(Refused, match=r"game\.toml is gone, .* try again in \d+ seconds"):
+        act(here, "forget", name="game")
+
+
 def test_an_empty_folder_changes_nothing_and_raises_attention(here):
     act(here, "reload")
     for path in here.agents.iterdir():

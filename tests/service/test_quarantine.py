@@ -239,6 +239,15 @@ def test_with_revert_it_is_undone_and_its_lines_are_cut_out_of_files_that_others
     assert POISON in swarm.text("studio"), "history has it"
 
 
+def test_with_revert_a_file_out_of_which_others_took_its_lines_is_said_to_have_none(swarm):
+    session = swarm.play("studio", poisoned)["id"]
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="# Notes\n\n- something else\n")
+    found = quarantine(swarm, session, revert=True)
+    reason = next(row["reason"] for row in found["not_undone"] if row["target"] == "studio:MEMORY.md")
+    assert reason.endswith("was changed since, and none of the session's lines stand there any more")
+    assert swarm.text("studio") == "# Notes\n\n- something else\n"
+
+
 def test_with_revert_a_file_that_would_hold_nothing_any_more_is_deleted(swarm):
     async def writes(part):
         part.write("topics.md", f"{POISON}\n")

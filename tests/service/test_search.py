@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from swarmd.core.agent import MemoryRules
+from swarmd.core.agent import MemoryRules, SharedFolder
 from swarmd.core.instants import from_text
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, NotFound, Refused
@@ -506,6 +506,38 @@ def test_sessions_about_a_subject_are_found_by_sessions_about_the_same_alone(swa
     (item,) = swarm.call("session_search", text="zebra alice")["items"]
     assert item["agent"] == "studio"
     assert len(swarm.call("session_search", text="zebra", agent="studio")["items"]) == 3
+
+
+def test_a_shared_folder_is_found_by_those_that_have_it(swarm):
+    shared = MemoryRules(shared=(SharedFolder(name="team"),))
+    swarm.change("game", memory=shared)
+    swarm.change("garage", memory=shared)
+    write(swarm, "@team", "the zebra of the team\n")
+    for agent, sees in (("game", True), ("garage", True), ("studio", False), ("art", False)):
+        assert found(swarm, "zebra", as_=agent) == ([("memory", "@team")] if sees else []), agent
+    assert found(swarm, "zebra", as_="game", agent="@team") == found(swarm, "zebra", agent="@team")
+    assert len(found(swarm, "zebra", agent="@team")) == 1
+    with pytest.raises(Refused):
+        found(swarm, "zebra", as_="art", agent="@team")
+
+
+def test_memory_about_a_subject_is_found_by_sessions_about_it_alone(swarm):
+    async def notes(part):
+        part.write("MEMORY.md", "the zebra of alice\n")
+
+    swarm.play("studio", notes, subject="alice")
+    assert found(swarm, "zebra") == found(swarm, "zebra", agent="studio") == [("memory", "studio@alice")]
+
+    def sees(agent, subject):
+        async def script(part):
+            sees.hits = hits(await part.act("memory_search", text="zebra"))
+
+        swarm.play(agent, script, subject=subject)
+        return sees.hits
+
+    assert sees("studio", "alice") == [("memory", "studio@alice")]
+    for agent, subject in (("studio", None), ("studio", "bob"), ("house", None), ("game", "alice")):
+        assert sees(agent, subject) == [], (agent, subject)
 
 
 # -- inside a session -----------------------------------------------------------------------------------------

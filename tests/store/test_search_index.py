@@ -388,7 +388,7 @@ def test_an_index_that_somebody_else_holds_is_left_for_later_and_read_meanwhile(
 def test_where_the_index_cannot_be_made_a_search_says_so_and_the_store_goes_on(swarm):
     sessions(swarm, 1)
     (swarm.places.state / FILE).mkdir()
-    with pytest.raises(StoreUnusable, match=r"search\.db could not be read"):
+    with pytest.raises(StoreUnusable, match=r"search\.db is a directory: remove it"):
         swarm.call("memory_search", text="zebra")
     swarm.call("ctx_set", agent="game", key="k", value="v")
     assert state_of(swarm.places.state).complete is None
