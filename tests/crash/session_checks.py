@@ -186,7 +186,7 @@ def verified(connection: sqlite3.Connection, places: Places) -> Iterator[str]:
 def strays(places: Places) -> Iterator[Path]:
     """What nobody will ever use or remove."""
     for path in places.state.iterdir():
-        if path.name not in STATE and not path.name.startswith("swarmd.db-"):
+        if path.name not in STATE and not path.name.startswith(("swarmd.db-", "search.db")):
             yield path
     for path in (places.state / "sessions").glob("*/*"):
         if path.name not in KEPT:

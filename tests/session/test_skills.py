@@ -205,23 +205,23 @@ def test_an_agents_memory_cannot_be_named_as_the_operators(swarm):
     assert "sessions may write" in found.faults[0].text
 
 
-async def test_in_a_session_about_a_subject_own_skills_are_read_from_the_general_memory(swarm):
+async def test_in_a_session_about_a_subject_own_skills_are_those_of_its_folder_and_of_no_other(swarm):
     swarm.call("memory_write", agent="studio", file="skills/tidy/SKILL.md", text=TIDY)
 
     async def writes_there(part):
         part.write("skills/secret/SKILL.md", text("secret"))
-        assert (await part.act("skill_show", name="tidy"))["text"] == TIDY
+        assert [one["name"] for one in (await part.act("skill_list"))["items"]] == ["pdf"]
 
     async def looks(part):
-        assert [one["name"] for one in (await part.act("skill_list"))["items"]] == ["pdf", "tidy"]
+        assert [one["name"] for one in (await part.act("skill_list"))["items"]] == ["pdf", "secret"]
 
     assert (await swarm.run("studio", writes_there, subject="alice"))["outcome"] == "committed"
     assert (await swarm.run("studio", looks, subject="alice"))["outcome"] == "no_change"
     user = swarm.runner.requests[-1].user
     assert "skill pdf (the operator's)" in user
+    assert "skill secret" in user
     assert "skill tidy" not in user
-    assert "skills/secret/SKILL.md" in user, "a file of the subject's folder is listed as one"
-    await swarm.run("studio", looks, subject="bob")
+    await swarm.run("studio", subject="bob")
     assert "secret" not in swarm.runner.requests[-1].user
 
 
