@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
 from swarmd.core.compaction import is_automatic
 from swarmd.core.instants import to_text
 from swarmd.core.memory import FIRST_FILE, FOLDER, FULL, full_at, is_archive
+from swarmd.core.owners import agent_of_owner, subject_owner
 from swarmd.service.attention_item import item
 from swarmd.service.view import View
 from swarmd.store import losses, queries
@@ -27,27 +28,40 @@ def full(view: View, last: Mapping[str, queries.Row]) -> list[dict[str, Any]]:
     refused = queries.refused_with(view.connection, list(by_session), FULL)
     found = []
     for id, rows in groupby(refused, key=lambda row: row["session"]):
-        session, reasons = by_session[id], [(row["target"], row["reason"]) for row in rows]
-        agent = session["agent"]
-        files = view.world.files(agent)
-        changed = max((file.at for file in files), default=None)
-        own = [(target, reason) for target, reason in reasons if _is_so(view, session, reason)]
+        session, agent = by_session[id], by_session[id]["agent"]
+        own = [
+            (owner, reason)
+            for owner, reason in _writes(session, rows)
+            if _is_so(view, session, owner, reason)
+        ]
         if own:
-            since = session["started"] if changed is None else to_text(changed)
+            owner, reason = own[-1]
+            changed = max((file.at for file in view.world.files(owner)), default=None)
             times = "1 write" if len(own) == 1 else f"{len(own)} writes"
             found.append(
-                item(f"memory_full:{agent}", "memory_full", agent, since,
-                     f"{times} of session {id} to the memory of {agent} found no room: {own[-1][1]}",
-                     f"swarmd memory list {agent}, then swarmd memory edit {agent} FILE")
+                item(f"memory_full:{agent}", "memory_full", agent,
+                     session["started"] if changed is None else to_text(changed),
+                     f"{times} of session {id} to the memory of {owner} found no room: {reason}",
+                     f"swarmd memory list {owner}, then swarmd memory edit {owner} FILE")
             )  # fmt: skip
     return found
 
 
-def _is_so(view: View, session: queries.Row, reason: str) -> bool:
+def _writes(session: queries.Row, rows: Iterable[queries.Row]) -> Iterator[tuple[str, str]]:
+    """Owner of the folder and reason of each. What a session did to its own memory has the agent's name."""
+    agent, subject = session["agent"], session["subject"]
+    for row in rows:
+        owner = row["target"].partition(":")[0]
+        if owner in ("", agent) and subject is not None:
+            owner = subject_owner(agent, subject)
+        yield owner or agent, row["reason"]
+
+
+def _is_so(view: View, session: queries.Row, owner: str, reason: str) -> bool:
     """Whether the memory is as it was when the write was refused. Of a copy that was over a limit: whether nothing was
     written since the session.
     """
-    files = view.world.files(session["agent"])
+    files = view.world.files(owner)
     at = full_at(reason)
     if at is None:
         return not any(to_text(file.at) > session["ended"] for file in files)
@@ -97,7 +111,8 @@ def lost(view: View) -> Iterator[dict[str, Any]]:
             named.append(f"and {len(own) - FILES_NAMED} more files")
         first = own[0]
         file = "" if first["path"] == FIRST_FILE else f" --file {first['path']}"
-        yield item(f"memory_loss:{agent}:{by}", "memory_loss", agent, max(row["at"] for row in own),
+        yield item(f"memory_loss:{agent}:{by}", "memory_loss", agent_of_owner(agent),
+                   max(row["at"] for row in own),
                    f"{by} rewrote the memory of {agent} and lost most of it: {'; '.join(named)}",
                    f"swarmd memory restore {agent} {first['before']}{file}")  # fmt: skip
 

@@ -246,3 +246,28 @@ def test_a_loss_goes_with_its_agent(swarm):
     swarm.remove("studio")
     swarm.call("forget", name="studio")
     assert swarm.rows("SELECT * FROM losses") == []
+
+
+def test_a_folder_about_a_subject_is_named_as_commands_name_it(swarm):
+    swarm.call("memory_write", agent="studio@alice", file="MEMORY.md", text=LONG)
+
+    async def script(part):
+        assert part.files["MEMORY.md"].decode() == LONG
+        part.write("MEMORY.md", "gone\n")
+
+    swarm.play("studio", script, trigger="manual", subject="alice")
+    (found,) = swarm.call("attention")["items"]
+    assert (found["kind"], found["agent"]) == ("memory_loss", "studio")
+    assert found["next_step"] == "swarmd memory restore studio@alice 1"
+    swarm.call("memory_restore", agent="studio@alice", rev=1)
+    filled = LONG + "x\n" * ((FIRST_FILE_BYTES - len(LONG)) // 2)
+    swarm.call("memory_write", agent="studio@alice", file="MEMORY.md", text=filled)
+
+    async def adds(part):
+        await part.refused("memory_append", file="MEMORY.md", text="y")
+
+    swarm.play("studio", adds, trigger="manual", subject="alice")
+    assert swarm.attention() == ["memory_full:studio"]
+    assert item(swarm, "memory_full:studio")["next_step"].startswith("swarmd memory list studio@alice")
+    swarm.call("memory_write", agent="studio@alice", file="MEMORY.md", text="x\n")
+    assert [id for id in swarm.attention() if "full" in id] == []
