@@ -24,7 +24,7 @@ from swarmd.service.control import NoDaemon
 from swarmd.service.reading import session_read
 from swarmd.session import flow
 from swarmd.session.ports import Ports
-from swarmd.store import queries, sessions, slots, trees
+from swarmd.store import session_reads, sessions, slots, trees
 from swarmd.store.store import Store, open_store
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)
@@ -240,7 +240,7 @@ class Swarm:
         return dump(self.reader)
 
     def live(self) -> list[dict[str, Any]]:
-        return queries.live(self.reader)
+        return session_reads.live(self.reader)
 
 
 def dump(connection: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:

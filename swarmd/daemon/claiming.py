@@ -15,7 +15,7 @@ from swarmd.daemon.logs import about, log
 from swarmd.daemon.runs import waiting
 from swarmd.daemon.slotting import Book, Decided, Look, decide
 from swarmd.session.flow import Order
-from swarmd.store import adaptive, queries, slots, trees
+from swarmd.store import adaptive, queries, session_reads, slots, trees
 from swarmd.store.connections import Connection
 from swarmd.store.store import cure, raise_attention
 
@@ -145,7 +145,7 @@ class Claiming:
                 await asyncio.sleep(0)
 
     def _orders(self, ids: list[int]) -> list[tuple[Order, datetime | None]]:
-        rows = queries.by_ids(self._daemon.store.reader(), ids)
+        rows = session_reads.by_ids(self._daemon.store.reader(), ids)
         return [waiting(row) for row in rows if row["state"] == "queued"]
 
     def _tell(self, decided: Decided) -> None:

@@ -19,7 +19,7 @@ from swarmd.core.tree import Tree
 from swarmd.daemon.logs import about, log
 from swarmd.service.rows import held_by
 from swarmd.session.flow import Order, order_of
-from swarmd.store import compactions, queries, sessions, slots, trees, usage
+from swarmd.store import compactions, queries, sessions, slots, trees, usage, windows
 from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
 
@@ -130,7 +130,7 @@ class Compactions:
                 found.append(self._counted(reader, agent, owner, *size))
         return found
 
-    def _may(self, agent: Agent, tree: Tree, pauses: Mapping[str, queries.Row]) -> bool:
+    def _may(self, agent: Agent, tree: Tree, pauses: Mapping[str, windows.Row]) -> bool:
         if not agent.enabled or not compaction.is_automatic(agent):
             return False
         return not (pauses and held_by(agent.name, tree.above(agent.name), pauses))

@@ -17,7 +17,7 @@ from swarmd.core.tree import Tree
 from swarmd.daemon.logs import about, log
 from swarmd.service.quiet import next_consolidation
 from swarmd.service.rows import held_by
-from swarmd.store import consolidated, queries, sessions, slots, trees
+from swarmd.store import consolidated, queries, sessions, slots, trees, windows
 from swarmd.store.connections import Connection
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Consolidations:
         self._note(later)
         await self._queue([name for name in names if name not in held])
 
-    def _may(self, name: str, tree: Tree, pauses: dict[str, queries.Row]) -> bool:
+    def _may(self, name: str, tree: Tree, pauses: dict[str, windows.Row]) -> bool:
         agent, busy = tree.agent(name), self._daemon.starter.busy(name)
         if agent is None or not agent.enabled or busy.running is not None or busy.waiting:
             return False

@@ -42,7 +42,7 @@ from swarmd.session.machine import host_of
 from swarmd.session.ports import Clock, Ports
 from swarmd.session.recovery import recover
 from swarmd.session.tokens import TokenCounter
-from swarmd.store import adaptive, audit, opening, queries, trees
+from swarmd.store import adaptive, audit, opening, queries, session_reads, trees
 from swarmd.store.connections import StoreError
 from swarmd.store.database import OutcomeUnknown, StoreGone
 from swarmd.store.store import Store, open_store
@@ -157,14 +157,14 @@ class Daemon:
         self.starter.pump()
 
     async def _queue_what_waited(self) -> None:
-        rows = queries.live(self.reader)
+        rows = session_reads.live(self.reader)
         late = restart.late_ones(
             rows, trees.tree_of(self.reader), queries.handled_until(self.reader), self.clock.now()
         )
         if late:
             await self.store.writer.run(lambda connection: restart.settle(connection, late, self.clock.now()))
             restart.tell(late)
-            rows = queries.live(self.reader)
+            rows = session_reads.live(self.reader)
         for row in rows:
             self.runs.add(row)
 

@@ -19,7 +19,7 @@ from swarmd.store.connections import Connection
 if TYPE_CHECKING:
     from swarmd.core.agent import Agent
     from swarmd.core.tree import Tree
-    from swarmd.store.queries import Row
+    from swarmd.store.windows import Row
 
 WAITED = "missed: it still waited when the daemon stopped"
 

@@ -13,7 +13,7 @@ from swarmd.errors import NotFound, Refused
 from swarmd.service.rows import held_by
 from swarmd.session import flow
 from swarmd.session.flow import Order, order_of
-from swarmd.store import queries, sessions, slots, trees
+from swarmd.store import queries, session_reads, sessions, slots, trees, windows
 from swarmd.store.connections import Connection
 from swarmd.store.database import OutcomeUnknown
 
@@ -53,7 +53,7 @@ class Runs:
         held = held_by(order.agent, tree.above(order.agent), pauses) if pauses else []
         if held:
             return f"paused at {held[0]} before it started"
-        count = 0 if order.cause_handoff is None else queries.caused(reader, order.cause_handoff)
+        count = 0 if order.cause_handoff is None else session_reads.caused(reader, order.cause_handoff)
         if count >= agent.limits.sessions_per_cause:
             return f"handoff {order.cause_handoff} has caused {count} sessions, the most it may (sessions_per_cause)"
         return None
@@ -111,14 +111,14 @@ class Runs:
         level = log.info if outcome in GOOD or outcome == "cancelled" else log.warning
         level("%s%s", outcome, reason, extra=about(order.agent, order.id))
         if outcome not in GOOD and self._daemon.scheduling:
-            for found in queries.retries_of(reader, order.id):
+            for found in session_reads.retries_of(reader, order.id):
                 self.add(found)
 
-    def add(self, row: queries.Row) -> None:
+    def add(self, row: windows.Row) -> None:
         """Let a queued row wait for its start."""
         self._daemon.starter.add(*waiting(row))
 
 
-def waiting(row: queries.Row) -> tuple[Order, datetime | None]:
+def waiting(row: windows.Row) -> tuple[Order, datetime | None]:
     """What a queued row means: a session, and before when it does not start."""
     return order_of(row), maybe_instant(row["not_before"])

@@ -11,7 +11,7 @@ from swarmd.core.schedule import ChosenSchedule, Schedule, jitter_of, next_slot
 from swarmd.core.slots import Decisions, OverlapDecision, SlotDecision, due, overlapping
 from swarmd.core.tree import Tree
 from swarmd.service.rows import held_by, schedule_of
-from swarmd.store import queries
+from swarmd.store import windows
 from swarmd.store.slots import Claim
 
 ADAPTIVE = "adaptive"
@@ -151,7 +151,7 @@ class Look:
     grace_seconds: float
     missed_because: str
     handled: Mapping[str, datetime]
-    pauses: Mapping[str, queries.Row]
+    pauses: Mapping[str, windows.Row]
     busy: Callable[[str], Busy]
     held_up: str | None = None
     """Why the last look could not be written down."""
@@ -202,7 +202,7 @@ def _with_reason(rows: Sequence[SlotDecision], why: str | None) -> Sequence[Slot
     return [replace(row, reason=f"{row.reason}: {why}") if row.decision == "started" else row for row in rows]
 
 
-def _blocked(agent: Agent, tree: Tree, pauses: Mapping[str, queries.Row]) -> str | None:
+def _blocked(agent: Agent, tree: Tree, pauses: Mapping[str, windows.Row]) -> str | None:
     if not agent.enabled:
         return "disabled: its file says enabled = false"
     if not pauses:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from swarmd.errors import NotFound
 from swarmd.service.view import JSON, Args, View, items, text
-from swarmd.store import queries
+from swarmd.store import queries, windows
 
 _SHOWN = {"pause": "paused", "resume": "resumed"}
 
@@ -31,7 +31,7 @@ def agent_history(view: View, args: Args) -> JSON:
     return items(sorted(rows, key=lambda row: str(row["at"]), reverse=True))
 
 
-def _acts(agent: str, acts: list[queries.Row]) -> Iterator[dict[str, JSON]]:
+def _acts(agent: str, acts: list[windows.Row]) -> Iterator[dict[str, JSON]]:
     """The acts on an agent, newest first; before it was given its name they are those on the name it had then."""
     name = agent
     for row in acts:
@@ -49,7 +49,7 @@ def _acts(agent: str, acts: list[queries.Row]) -> Iterator[dict[str, JSON]]:
             )
 
 
-def _old_name(row: queries.Row) -> str:
+def _old_name(row: windows.Row) -> str:
     return str(json.loads(row["detail"])["old"])
 
 

@@ -13,7 +13,7 @@ from swarmd.service import rows
 from swarmd.service.quarantined import session_doc
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, items, moment_text, window
-from swarmd.store import adaptive, queries, trees
+from swarmd.store import adaptive, queries, session_reads, trees, windows
 
 if TYPE_CHECKING:
     from swarmd.core.adaptive import Pace
@@ -28,8 +28,8 @@ def agent_list(view: View, args: Args) -> JSON:
 def _agents(view: View, only: str | None = None) -> list[dict[str, JSON]]:
     connection, tree = view.connection, view.tree
     pauses, known = queries.pauses(connection), queries.agent_rows(connection)
-    running = {row["agent"]: row["id"] for row in queries.live(connection) if row["state"] == "running"}
-    last = queries.last_sessions(connection)
+    running = {row["agent"]: row["id"] for row in session_reads.live(connection) if row["state"] == "running"}
+    last = session_reads.last_sessions(connection)
     work = queries.open_work(connection)
     paces = adaptive.paces(connection)
     return [
@@ -83,7 +83,7 @@ def agent_show(view: View, args: Args) -> JSON:
 
 def _removed(view: View, definition: Agent) -> dict[str, JSON]:
     """An agent that is out of force, by its last definition: it starts nothing."""
-    last = queries.last_sessions(view.connection).get(definition.name)
+    last = session_reads.last_sessions(view.connection).get(definition.name)
     document = rows.agent_doc(
         definition, held=(), pauses={}, problem="it is not in force: its file is gone", running=None, last=last,
         open_handoffs=queries.open_work(view.connection).get(definition.name, 0), now=view.now,
@@ -121,17 +121,17 @@ def _consolidation(view: View, agent: Agent) -> JSON:
     return None if found is None else {"next": maybe_text(found.at), "reason": found.reason}
 
 
-def _beside_slots(view: View, agent: str, at: str | None) -> list[queries.Row]:
+def _beside_slots(view: View, agent: str, at: str | None) -> list[windows.Row]:
     """The agent's last sessions that no slot started; with a moment, all that waited or ran then."""
     if at is None:
-        last = queries.sessions(view.connection, queries.Window(n=30), agents=[agent])
+        last = session_reads.sessions(view.connection, windows.Window(n=30), agents=[agent])
         return [row for row in last if row["slot"] is None][:10]
-    by_then = queries.sessions(view.connection, queries.Window(until=at, n=10), agents=[agent])
+    by_then = session_reads.sessions(view.connection, windows.Window(until=at, n=10), agents=[agent])
     return [row for row in by_then if row["ended"] is None or row["ended"] >= at]
 
 
 def _next_reason(
-    view: View, agent: str, held: Sequence[str], pauses: dict[str, queries.Row], pace: Pace | None
+    view: View, agent: str, held: Sequence[str], pauses: dict[str, windows.Row], pace: Pace | None
 ) -> str:
     definition = view.tree.agent(agent)
     if definition is None:

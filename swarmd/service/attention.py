@@ -14,7 +14,7 @@ from swarmd.core.sessions import GOOD
 from swarmd.service import attention_memory
 from swarmd.service.attention_item import item
 from swarmd.service.view import JSON, Args, View, items
-from swarmd.store import consolidated, queries, sessions
+from swarmd.store import consolidated, queries, session_reads, sessions, windows
 
 OVERDUE = timedelta(days=2)
 """INTERFACE section 5: two days past its due time a handoff is the operator's concern."""
@@ -37,7 +37,11 @@ def found(view: View) -> list[dict[str, JSON]]:
 
 
 def _all(view: View) -> Iterator[dict[str, Any]]:
-    last = {agent: row for agent, row in queries.last_sessions(view.connection).items() if agent in view.tree}
+    last = {
+        agent: row
+        for agent, row in session_reads.last_sessions(view.connection).items()
+        if agent in view.tree
+    }
     full = attention_memory.full(view, last)
     yield from _folder(view)
     yield from _failures(view, last, {item["agent"] for item in full})
@@ -55,7 +59,7 @@ def _all(view: View) -> Iterator[dict[str, Any]]:
                         row["text"], "mend the file; swarmd check shows every problem")  # fmt: skip
     for row in queries.raised(view.connection):
         yield item(row["id"], row["kind"], row["agent"], row["since"], row["text"], row["next_step"])
-    for row in queries.reports(view.connection, queries.Window(n=SHOWN), to_operator=True):
+    for row in queries.reports(view.connection, windows.Window(n=SHOWN), to_operator=True):
         yield item(f"report:{row['id']}", "report", row["agent"], row["at"], row["text"],
                     f"swarmd attention ack report:{row['id']}")  # fmt: skip
 
@@ -72,7 +76,7 @@ def _folder(view: View) -> Iterator[dict[str, Any]]:
 
 
 def _failures(
-    view: View, newest: Mapping[str, queries.Row], full: Collection[str]
+    view: View, newest: Mapping[str, windows.Row], full: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     """Of a session that was refused because the memory is full, that is what is told."""
     for agent, last in newest.items():
@@ -109,7 +113,7 @@ def _pauses(view: View) -> Iterator[dict[str, Any]]:
                     f"swarmd resume {point}")  # fmt: skip
 
 
-def _paused(point: str, row: queries.Row) -> str:
+def _paused(point: str, row: windows.Row) -> str:
     return f"{point} is paused by {row['by']}: {row['reason'] or 'no reason given'}"
 
 
@@ -133,7 +137,7 @@ def _approvals(view: View) -> Iterator[dict[str, Any]]:
 
 
 def _conflicts(view: View) -> Iterator[dict[str, Any]]:
-    by_agent: dict[str, list[queries.Row]] = {}
+    by_agent: dict[str, list[windows.Row]] = {}
     for row in queries.conflicts(view.connection):
         by_agent.setdefault(row["agent"], []).append(row)
     for agent, rows in by_agent.items():

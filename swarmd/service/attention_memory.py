@@ -13,7 +13,7 @@ from swarmd.core.memory import FIRST_FILE, FOLDER, FULL, full_at, is_archive
 from swarmd.core.owners import agent_of_owner, subject_owner
 from swarmd.service.attention_item import item
 from swarmd.service.view import View
-from swarmd.store import losses, queries
+from swarmd.store import losses, queries, session_reads, windows
 
 SESSIONS_IN_VAIN = 3
 """After how many sessions on end that were shown a MEMORY.md cut to its room a person is told: the agent has been told
@@ -22,10 +22,10 @@ each time how much to cut, and has not done it.
 FILES_NAMED = 5
 
 
-def full(view: View, last: Mapping[str, queries.Row]) -> list[dict[str, Any]]:
+def full(view: View, last: Mapping[str, windows.Row]) -> list[dict[str, Any]]:
     """Of agents' newest sessions those whose writes found no room, until something has changed there since."""
     by_session = {row["id"]: row for row in last.values()}
-    refused = queries.refused_with(view.connection, list(by_session), FULL)
+    refused = session_reads.refused_with(view.connection, list(by_session), FULL)
     found = []
     for id, rows in groupby(refused, key=lambda row: row["session"]):
         session, agent = by_session[id], by_session[id]["agent"]
@@ -47,7 +47,7 @@ def full(view: View, last: Mapping[str, queries.Row]) -> list[dict[str, Any]]:
     return found
 
 
-def _writes(session: queries.Row, rows: Iterable[queries.Row]) -> Iterator[tuple[str, str]]:
+def _writes(session: windows.Row, rows: Iterable[windows.Row]) -> Iterator[tuple[str, str]]:
     """Owner of the folder and reason of each. What a session did to its own memory has the agent's name."""
     agent, subject = session["agent"], session["subject"]
     for row in rows:
@@ -57,7 +57,7 @@ def _writes(session: queries.Row, rows: Iterable[queries.Row]) -> Iterator[tuple
         yield owner or agent, row["reason"]
 
 
-def _is_so(view: View, session: queries.Row, owner: str, reason: str) -> bool:
+def _is_so(view: View, session: windows.Row, owner: str, reason: str) -> bool:
     """Whether the memory is as it was when the write was refused. Of a copy that was over a limit: whether nothing was
     written since the session.
     """
@@ -71,13 +71,13 @@ def _is_so(view: View, session: queries.Row, owner: str, reason: str) -> bool:
     return size == next((file.size for file in files if file.path == path), 0)
 
 
-def past_its_room(view: View, last: Mapping[str, queries.Row]) -> Iterator[dict[str, Any]]:
+def past_its_room(view: View, last: Mapping[str, windows.Row]) -> Iterator[dict[str, Any]]:
     """Agents whose last sessions were all shown a MEMORY.md cut to its room, which nothing makes small by itself."""
     for agent, row in last.items():
         definition = view.tree.agents[agent]
         if not _was_cut(row) or is_automatic(definition) or not definition.memory.persistent:
             continue
-        rows = queries.last_started(view.connection, agent, SESSIONS_IN_VAIN)
+        rows = session_reads.last_started(view.connection, agent, SESSIONS_IN_VAIN)
         if len(rows) < SESSIONS_IN_VAIN or not all(map(_was_cut, rows)):
             continue
         shown = json.loads(row["base"] or "{}").get("memory", {}).get(FIRST_FILE)
@@ -91,11 +91,11 @@ def past_its_room(view: View, last: Mapping[str, queries.Row]) -> Iterator[dict[
                    f"swarmd memory edit {agent}, or raise memory.prompt_tokens")  # fmt: skip
 
 
-def _was_cut(row: queries.Row) -> bool:
+def _was_cut(row: windows.Row) -> bool:
     return bool(_left_out(row))
 
 
-def _left_out(row: queries.Row) -> str:
+def _left_out(row: windows.Row) -> str:
     """What the prompt of a session said that it left out of MEMORY.md."""
     sections = json.loads(row["prompt"]).get("sections", ()) if row["prompt"] else ()
     return next((str(each["left_out"]) for each in sections if each["name"] == "memory"), "")

@@ -8,7 +8,7 @@ from swarmd.errors import BadInput, Failed, StoreUnusable
 from swarmd.places import Places
 from swarmd.service.caller import this_operator
 from swarmd.service.operator import utc_now
-from swarmd.store import audit, holding, opening, queries
+from swarmd.store import audit, copies, holding, opening, queries
 from swarmd.store.connections import Connection
 from swarmd.store.store import open_store
 
@@ -24,7 +24,7 @@ def backup(places: Places, file: Path) -> dict[str, object]:
     except PermissionError as error:
         raise StoreUnusable(f"{error}: only the state's owner and root can make a backup") from None
     try:
-        opening.keep_copy(connection, file)
+        copies.keep_copy(connection, file)
     except OSError as error:
         raise Failed(f"{file} could not be written: {error.strerror or error}") from error
     finally:

@@ -12,7 +12,7 @@ from swarmd.core.owners import shared_name, shared_owner, subject_owner
 from swarmd.errors import BadInput, NotFound
 from swarmd.service.quarantined import NOTE, Untainted
 from swarmd.service.view import JSON, Args, View, items, number, one_more, page, text, window
-from swarmd.store import owners, queries
+from swarmd.store import owners, queries, windows
 from swarmd.store.rows import DamagedText, is_text
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def memory_history(view: View, args: Args) -> JSON:
                    "note": _note(r)} for r in rows], rest)  # fmt: skip
 
 
-def _note(row: queries.Row) -> str:
+def _note(row: windows.Row) -> str:
     how = NOTES.get(row["how"], row["how"])
     if row["hash"] is not None:
         return how

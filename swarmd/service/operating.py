@@ -27,7 +27,7 @@ from swarmd.service.quarantine import session_quarantine, session_unquarantine
 from swarmd.service.reading import read
 from swarmd.service.sessions_named import must_be_free, named
 from swarmd.service.view import JSON, Args, View, subject_of, text
-from swarmd.store import audit, holding, moving, owners, queries
+from swarmd.store import audit, holding, moving, owners, queries, session_reads, windows
 from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
 
@@ -53,7 +53,7 @@ def pause(service: Service, caller: Operator, args: Args) -> JSON:
     service.store.writer.do(work)
     service.control.wake()
     if args.get("now"):
-        for row in queries.live(service.store.reader()):
+        for row in session_reads.live(service.store.reader()):
             if point == "all" or view.tree.is_within(row["agent"], point):
                 with suppress(Refused):  # it has ended by itself
                     service.control.cancel(row["id"], f"paused by {caller.by}")
@@ -142,7 +142,7 @@ def _trigger(view: View, agent: str, args: Args) -> str:
     return trigger
 
 
-def _earlier(view: View, agent: str, mode: str, args: Args) -> queries.Row | None:
+def _earlier(view: View, agent: str, mode: str, args: Args) -> windows.Row | None:
     """The row of the session whose snapshot is to be given again. Raises where it is not kept, before anything is
     queued.
     """
@@ -213,7 +213,7 @@ def rename(service: Service, caller: Operator, args: Args) -> JSON:
         raise Refused(
             f"{new} has keys, memory, sessions or handoffs of its own, which would be mixed with those of {old}"
         )
-    if any(row["agent"] == old for row in queries.live(view.connection)):
+    if any(row["agent"] == old for row in session_reads.live(view.connection)):
         raise Busy(f"a session of {old} waits or runs; wait for it, or cancel it")
     folders = [old, *owners.folders_of(view.connection, old)]
     for owner in folders:
@@ -241,7 +241,7 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
         raise Refused(_still_in_force(name, queries.agent_rows(view.connection)[name], service.now()))
     if name not in queries.agent_rows(view.connection):
         raise NotFound(f"no agent was ever named {name!r}")
-    if any(row["agent"] == name for row in queries.live(view.connection)):
+    if any(row["agent"] == name for row in session_reads.live(view.connection)):
         raise Busy(f"a session of {name} waits or still runs; wait for it, or cancel it")
 
     def work(connection: Connection) -> list[str]:
@@ -257,7 +257,7 @@ def forget(service: Service, caller: Operator, args: Args) -> JSON:
     return {"name": name, "forgotten": True}
 
 
-def _still_in_force(name: str, row: queries.Row, now: datetime) -> str:
+def _still_in_force(name: str, row: windows.Row, now: datetime) -> str:
     since = maybe_instant(row["absent_since"])
     if since is None:
         return f"{name} is in force: remove {name}.toml first"

@@ -13,7 +13,7 @@ from swarmd.service.reading import read
 from swarmd.service.reverting import Plan, compensation
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View
-from swarmd.store import approving, audit, consolidated, meta, queries, sessions
+from swarmd.store import approving, audit, consolidated, meta, sessions, windows
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
@@ -32,15 +32,15 @@ def session_cancel(service: Service, caller: Operator, args: Args) -> JSON:
     return _shown(service, caller, row)
 
 
-def _tell(service: Service, connection: Connection, caller: Operator, act: str, row: queries.Row) -> None:
+def _tell(service: Service, connection: Connection, caller: Operator, act: str, row: windows.Row) -> None:
     audit.write(connection, at=service.now(), by=caller.by, act=act, target=_target(row))
 
 
-def _target(row: queries.Row) -> str:
+def _target(row: windows.Row) -> str:
     return f"{row['agent']}/{row['id']}"
 
 
-def _shown(service: Service, caller: Operator, row: queries.Row) -> JSON:
+def _shown(service: Service, caller: Operator, row: windows.Row) -> JSON:
     return read(service.view(caller), "session_show", {"session": row["id"]})
 
 
@@ -100,7 +100,7 @@ def session_revert(service: Service, caller: Operator, args: Args) -> JSON:
 
 
 def _revert(
-    service: Service, caller: Operator, connection: Connection, found: list[queries.Row]
+    service: Service, caller: Operator, connection: Connection, found: list[windows.Row]
 ) -> tuple[Plan, frozenset[str]]:
     """Plan and write in one transaction: nobody comes in between."""
     now, actor = service.now(), Actor(by=caller.by)

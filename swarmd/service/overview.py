@@ -13,7 +13,7 @@ from swarmd.service import usage_reads
 from swarmd.service.operator import runtime_of, socket_client
 from swarmd.service.rows import held_by
 from swarmd.service.view import JSON, Args, View, items
-from swarmd.store import adaptive, opening, queries
+from swarmd.store import adaptive, opening, queries, session_reads, windows
 
 PATIENCE_SECONDS = 2.0
 
@@ -22,7 +22,7 @@ def status(view: View, args: Args) -> JSON:
     """Places, daemon, and how much of what there is."""
     facts = view.daemon() or (_told(view) if _answers(view) else {})
     open_items = [item for item in attending.found(view) if not item["acked"]]
-    ended = queries.sessions(view.connection, queries.Window(n=1))
+    ended = session_reads.sessions(view.connection, windows.Window(n=1))
     kinds = Counter(item["kind"] for item in open_items)
     oldest = min((item["since"] for item in open_items), default=None)
     return {
@@ -30,7 +30,7 @@ def status(view: View, args: Args) -> JSON:
         "daemon": {"running": bool(facts) or _answers(view), **facts},
         "agents": {"in_force": len(view.tree), "paused": _held(view),
                    "problems": len(queries.problems(view.connection))},
-        "running": queries.counts(view.connection),
+        "running": session_reads.counts(view.connection),
         "last_session": {"id": ended[0]["id"], "at": ended[0]["queued"]} if ended else None,
         "attention": {"count": len(open_items), "oldest": oldest, "kinds": dict(sorted(kinds.items()))},
         "next_adaptive": _next_adaptive(view),
@@ -148,7 +148,7 @@ def _search_index(view: View) -> tuple[bool, str]:
     size = f"{index.rows} texts, {index.bytes // 2**20} MiB"
     if index.complete is None:
         return False, f"the search index is still to be made ({size}): the daemon does it, or a search"
-    last = queries.last_end(view.connection)
+    last = session_reads.last_end(view.connection)
     behind = last is not None and last > index.complete
     return not behind, (
         f"the search index has what there was at {index.complete} ({size})"

@@ -8,7 +8,7 @@ from swarmd.errors import Refused
 from swarmd.service.view import JSON, View
 from swarmd.session.given_again import prompt_again
 from swarmd.session.tokens import TokenCounter
-from swarmd.store.queries import Row
+from swarmd.store.windows import Row
 
 
 def prompt_text(view: View, row: Row) -> dict[str, JSON]:

@@ -21,7 +21,17 @@ from swarmd.service.caller import Operator
 from swarmd.service.reverting import Plan, compensation, overwritten
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, text
-from swarmd.store import approvals, approving, audit, consolidated, lineage, meta, queries, sessions
+from swarmd.store import (
+    approvals,
+    approving,
+    audit,
+    consolidated,
+    lineage,
+    meta,
+    session_reads,
+    sessions,
+    windows,
+)
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection
 from swarmd.store.world import SqlWorld
@@ -91,12 +101,12 @@ def session_unquarantine(service: Service, caller: Operator, args: Args) -> JSON
     return _document(service, caller, row, _in_force(service.view(caller), row), None)
 
 
-def _target(row: queries.Row) -> str:
+def _target(row: windows.Row) -> str:
     return f"{row['agent']}/{row['id']}"
 
 
 def _document(
-    service: Service, caller: Operator, row: queries.Row, found: _Found, plan: Plan | None
+    service: Service, caller: Operator, row: windows.Row, found: _Found, plan: Plan | None
 ) -> dict[str, JSON]:
     id = row["id"]
     mark = sessions.row(service.store.reader(), id)["quarantined"]
@@ -110,12 +120,12 @@ def _document(
     }  # fmt: skip
 
 
-def _in_force(view: View, row: queries.Row) -> _Found:
+def _in_force(view: View, row: windows.Row) -> _Found:
     found = _Found()
     _memory(view, row, found)
     for held in approvals.of_sessions(view.connection, [row["id"]]):
         found.items.append(_item("approval", f"approval {held.id}: {held.target}", []))
-    changes = queries.changes(view.connection, [row["id"]])[row["id"]]
+    changes = session_reads.changes(view.connection, [row["id"]])[row["id"]]
     seen: set[tuple[str, str]] = set()
     for change in changes:
         for trace in json.loads(change["effect"] or "[]") if change["verdict"] == "done" else ():
@@ -126,7 +136,7 @@ def _in_force(view: View, row: queries.Row) -> _Found:
     return found
 
 
-def _memory(view: View, row: queries.Row, found: _Found) -> None:
+def _memory(view: View, row: windows.Row, found: _Found) -> None:
     for owner, keys in sorted(lineage.written(view.connection, row["id"]).items()):
         for document in view.world.documents(owner) if keys else ():
             data = document.data or b""
@@ -158,7 +168,7 @@ def _item(kind: str, target: str, lines: list[str]) -> dict[str, Any]:
             "count": len(lines)}  # fmt: skip
 
 
-def _reverted(view: View, caller: Operator, row: queries.Row) -> tuple[Plan, frozenset[str]]:
+def _reverted(view: View, caller: Operator, row: windows.Row) -> tuple[Plan, frozenset[str]]:
     """What `session revert` undoes, and of memory that was changed since the session's lines. In one transaction."""
     connection, now = view.connection, view.now
     plan = compensation(view, [row], lambda: meta.bump(connection, "handoffs"))

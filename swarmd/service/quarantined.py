@@ -14,7 +14,7 @@ from swarmd.core.lineage import marked, without
 from swarmd.core.memory import is_archive
 from swarmd.service import rows
 from swarmd.service.view import JSON, View
-from swarmd.store.queries import Row
+from swarmd.store.windows import Row
 
 NOTE = "(lines of a session in quarantine were taken out here)"
 HIDDEN = "the session is in quarantine: its texts are not shown"

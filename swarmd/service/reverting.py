@@ -11,7 +11,7 @@ from swarmd.core.changes import Change, MoveHandoff, SendHandoff, SetKey, UnsetK
 from swarmd.core.handoffs import FINAL, Handoff, Move
 from swarmd.core.judge_memory import unknown_owner
 from swarmd.service.view import View
-from swarmd.store import queries
+from swarmd.store import queries, session_reads, windows
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,15 +23,15 @@ class Plan:
     not_undone: list[dict[str, Any]] = field(default_factory=list)
 
 
-Trace = tuple[queries.Row, dict[str, Any]]
+Trace = tuple[windows.Row, dict[str, Any]]
 
 
-def compensation(view: View, sessions: Sequence[queries.Row], reserve: Callable[[], int]) -> Plan:
+def compensation(view: View, sessions: Sequence[windows.Row], reserve: Callable[[], int]) -> Plan:
     """Go through what the sessions wrote, newest first. A key or file is put back to what it was before the oldest of
     these sessions touched it, when its newest version is one of theirs.
     """
     plan = Plan()
-    rows = queries.changes(view.connection, [row["id"] for row in sessions])
+    rows = session_reads.changes(view.connection, [row["id"] for row in sessions])
     traces = [
         (change, trace)
         for row in sorted(sessions, key=lambda r: -r["id"])
@@ -47,9 +47,9 @@ def compensation(view: View, sessions: Sequence[queries.Row], reserve: Callable[
     return plan
 
 
-def _versions(traces: Sequence[Trace], kind: str) -> dict[tuple[str, str], tuple[queries.Row, list[int]]]:
+def _versions(traces: Sequence[Trace], kind: str) -> dict[tuple[str, str], tuple[windows.Row, list[int]]]:
     """By key or file: the newest change of it, and all versions that these sessions made."""
-    found: dict[tuple[str, str], tuple[queries.Row, list[int]]] = {}
+    found: dict[tuple[str, str], tuple[windows.Row, list[int]]] = {}
     for change, trace in traces:
         if kind in trace:
             agent, name, version = trace[kind]
@@ -117,7 +117,7 @@ def _handoffs(view: View, plan: Plan, traces: Sequence[Trace], reserve: Callable
             _send_anew(view, plan, handoff, [change for change, _ in steps], reserve)
 
 
-def _unsend(plan: Plan, handoff: Handoff, change: queries.Row, *, ended_here: bool) -> None:
+def _unsend(plan: Plan, handoff: Handoff, change: windows.Row, *, ended_here: bool) -> None:
     if handoff.status not in FINAL:
         text = "the session that sent it was reverted"
         plan.changes.append(MoveHandoff(id=handoff.id, move=Move.CANCEL, text=text))
@@ -127,7 +127,7 @@ def _unsend(plan: Plan, handoff: Handoff, change: queries.Row, *, ended_here: bo
 
 
 def _send_anew(
-    view: View, plan: Plan, handoff: Handoff, changes: Sequence[queries.Row], reserve: Callable[[], int]
+    view: View, plan: Plan, handoff: Handoff, changes: Sequence[windows.Row], reserve: Callable[[], int]
 ) -> None:
     end = next(
         (change for change in changes if handoff.status in FINAL and change["after"] == handoff.status), None
@@ -145,7 +145,7 @@ def _send_anew(
         _will(plan, end)
 
 
-def _will(plan: Plan, change: queries.Row) -> None:
+def _will(plan: Plan, change: windows.Row) -> None:
     plan.undone.append({"act": change["act"], "target": change["target"]})
 
 
@@ -154,5 +154,5 @@ def overwritten(target: str) -> str:
     return f"{target} was changed since"
 
 
-def _cannot(plan: Plan, change: queries.Row, reason: str) -> None:
+def _cannot(plan: Plan, change: windows.Row, reason: str) -> None:
     plan.not_undone.append({"act": change["act"], "target": change["target"], "reason": reason})

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.instants import maybe_text
-from swarmd.store.queries import Row
+from swarmd.store.windows import Row
 
 if TYPE_CHECKING:
     from swarmd.core.adaptive import Pace

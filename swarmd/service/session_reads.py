@@ -11,7 +11,7 @@ from swarmd.service.quarantined import HIDDEN, is_hidden, log_without_texts, ses
 from swarmd.service.sessions_named import named
 from swarmd.service.transcripts import read_log
 from swarmd.service.view import JSON, Args, View, items, one_more, page, seen_agents, text, window
-from swarmd.store import queries
+from swarmd.store import queries, session_reads, windows
 
 
 def session_list(view: View, args: Args) -> JSON:
@@ -19,13 +19,13 @@ def session_list(view: View, args: Args) -> JSON:
     asked = window(args, 100)
     outcome = text(args, "outcome", required=False) or None
     agents = seen_agents(view, view.agent(args) if args.get("agent") else None)
-    found = queries.sessions(view.connection, one_more(asked), agents=agents, outcome=outcome)
+    found = session_reads.sessions(view.connection, one_more(asked), agents=agents, outcome=outcome)
     shown, rest = page(found, asked, lambda row: str(row["queued"]))
     return items(_documents(view, shown), rest)
 
 
-def _documents(view: View, found: Sequence[queries.Row]) -> list[dict[str, JSON]]:
-    changes = queries.changes(view.connection, [row["id"] for row in found])
+def _documents(view: View, found: Sequence[windows.Row]) -> list[dict[str, JSON]]:
+    changes = session_reads.changes(view.connection, [row["id"] for row in found])
     return [session_doc(view, row, changes[row["id"]]) for row in found]
 
 
@@ -42,13 +42,13 @@ def session_show(view: View, args: Args) -> JSON:
     return found
 
 
-def _must_see(view: View, row: queries.Row) -> None:
+def _must_see(view: View, row: windows.Row) -> None:
     """Raises Refused where the session's words are not for the caller."""
     if refusal := view.session_refusal(row):
         raise Refused(refusal)
 
 
-def _usage(view: View, row: queries.Row) -> list[dict[str, JSON]]:
+def _usage(view: View, row: windows.Row) -> list[dict[str, JSON]]:
     """What it has used, a row a model; null is the model of figures that the runner gave for all."""
     from swarmd.store.usage import of_session
 
@@ -75,7 +75,8 @@ def log(view: View, args: Args) -> JSON:
     agent = view.agent(args) if args.get("agent") else None
     agents, more = seen_agents(view, agent), one_more(asked)
     found = [
-        _session_line(doc) for doc in _documents(view, queries.sessions(view.connection, more, agents=agents))
+        _session_line(doc)
+        for doc in _documents(view, session_reads.sessions(view.connection, more, agents=agents))
     ]
     unstarted = queries.slots(view.connection, more, agents=agents, unstarted=True)
     found += [
@@ -94,7 +95,7 @@ def _session_line(doc: dict[str, JSON]) -> dict[str, JSON]:
             "what": doc["outcome"] or doc["state"], **{name: doc[name] for name in same}}  # fmt: skip
 
 
-def _act_line(row: queries.Row) -> dict[str, JSON]:
+def _act_line(row: windows.Row) -> dict[str, JSON]:
     detail = json.loads(row["detail"])
     changes = [
         {"act": act, "target": target, "verdict": verdict}

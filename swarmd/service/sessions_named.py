@@ -8,13 +8,13 @@ from typing import Any
 from swarmd.core.instants import from_text, to_text
 from swarmd.errors import BadInput, Busy, NotFound, Refused
 from swarmd.service.view import View
-from swarmd.store import queries, sessions
+from swarmd.store import session_reads, sessions, windows
 
 DIGITS = 18
 """More has no number that the store can hold."""
 
 
-def named(view: View, name: Any) -> queries.Row:
+def named(view: View, name: Any) -> windows.Row:
     """The session's row. Raises BadInput, NotFound, and Refused for a session of an agent the caller may not see."""
     if isinstance(name, int) and not isinstance(name, bool):
         name = str(name)
@@ -27,14 +27,14 @@ def named(view: View, name: Any) -> queries.Row:
     agent, mark, time = name.partition("@")
     view.must_see(agent)
     at = _moment(view, agent, time) if mark else None
-    id = queries.last_session(view.connection, agent, at)
+    id = session_reads.last_session(view.connection, agent, at)
     if id is None:
         when = f" that had started by {time}" if mark else ""
         raise NotFound(f"{agent!r} names no agent with a session{when}; swarmd session list shows them")
     return _seen(view, id)
 
 
-def _seen(view: View, id: int) -> queries.Row:
+def _seen(view: View, id: int) -> windows.Row:
     row = dict(sessions.row(view.connection, id))
     if not view.sees(row["agent"]):
         # Whose it is, is not told: a session could go through the numbers and learn the tree.
@@ -61,7 +61,7 @@ def _moment(view: View, agent: str, time: str) -> str:
 
 def must_be_free(view: View, agent: str) -> None:
     """Raises Busy where a session of the agent runs."""
-    for row in queries.live(view.connection):
+    for row in session_reads.live(view.connection):
         if row["agent"] == agent and row["state"] == "running":
             raise Busy(
                 f"{agent} already runs (session {row['id']}); wait for it, or swarmd session cancel {row['id']}"

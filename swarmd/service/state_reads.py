@@ -13,7 +13,7 @@ from swarmd.store import queries
 
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff
-    from swarmd.store.queries import Window
+    from swarmd.store.windows import Window
 
 LOOKED_AT = 20_000
 """Of how many handoffs, newest first, an agent's list is made."""

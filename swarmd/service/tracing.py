@@ -15,7 +15,7 @@ from swarmd.core.memory import FIRST_FILE
 from swarmd.core.sessions import UPKEEP
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View
-from swarmd.store import lineage, queries
+from swarmd.store import lineage, session_reads, windows
 from swarmd.store.connections import Connection
 
 Reader = dict[str, JSON]
@@ -37,7 +37,9 @@ def session_trace(view: View, args: Args) -> JSON:
     consolidation has read that.
     """
     row = named(view, args.get("session"))
-    wrote = [c for c in queries.changes(view.connection, [row["id"]])[row["id"]] if c["verdict"] == "done"]
+    wrote = [
+        c for c in session_reads.changes(view.connection, [row["id"]])[row["id"]] if c["verdict"] == "done"
+    ]
     followers = [
         (change["act"], change["target"], _follower(view.connection, row["id"], trace))
         for change in wrote for trace in json.loads(change["effect"] or "[]")
@@ -53,8 +55,8 @@ def session_trace(view: View, args: Args) -> JSON:
     return {"session": row["id"], "agent": row["agent"], "items": items, "next": None}
 
 
-def _later(connection: Connection, row: queries.Row) -> Iterator[_Later]:
-    for found in queries.started_after(connection, row):
+def _later(connection: Connection, row: windows.Row) -> Iterator[_Later]:
+    for found in session_reads.started_after(connection, row):
         yield _Later(id=found["id"], agent=found["agent"], trigger=found["trigger"], subject=found["subject"],
                      base=json.loads(found["base"]) if found["base"] else {})  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 from swarmd.errors import BadInput
 from swarmd.service.view import JSON, Args, View, seen_agents, text, window
 from swarmd.store import usage as using
-from swarmd.store.queries import Row, Window
+from swarmd.store.windows import Row, Window
 
 BY = ("agent", "model", "day", "subtree")
 _FIGURES = ("tokens_in", "tokens_out", "cache_read", "cache_write", "usd")

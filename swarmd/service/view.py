@@ -11,7 +11,8 @@ from swarmd.core import owners
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.names import unknown_agent, unknown_folder
 from swarmd.errors import BadInput, NotFound, Refused
-from swarmd.store.queries import Window, is_known
+from swarmd.store.queries import is_known
+from swarmd.store.windows import Window
 
 if TYPE_CHECKING:
     from swarmd.core.handoffs import Handoff

@@ -19,7 +19,7 @@ from swarmd.core.snapshot import Snapshot, Transcripts, TranscriptSeen, Trigger
 from swarmd.core.transcript import FILE
 from swarmd.store import consolidated
 from swarmd.store.connections import Connection
-from swarmd.store.queries import Row
+from swarmd.store.windows import Row
 
 OUTPUT = "output.log"
 FILE_BYTES = 4 * 1024 * 1024

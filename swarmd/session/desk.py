@@ -14,13 +14,13 @@ from swarmd.core.agent import Agent
 from swarmd.core.approvals import HELD, held_because
 from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of, owners_of
 from swarmd.core.documents import written_doc
-from swarmd.core.judge import held, judge
+from swarmd.core.judge import judge
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.staging import Effect, KeyWritten, Staged, Verdict
 from swarmd.core.wire import MemoryTree, Message, Reply
 from swarmd.core.world import Actor, World
 from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, Refused, SwarmdError
-from swarmd.session import checkpoints
+from swarmd.session import checkpoints, draft_acts
 from swarmd.session.drafts import TakenUp
 from swarmd.session.elsewhere import Elsewhere
 from swarmd.session.hooks import Facts, Hooks
@@ -288,7 +288,7 @@ class SessionDesk:
             raise acts.UnknownCall(f"there is no call {call!r}")
         if self._actor.only_memory:
             raise Refused("a draft is for the agent's next session; a consolidation leaves it alone")
-        id = self._newest_draft()
+        id = draft_acts.newest(self._ports.reader, self._agent.name, self._actor.subject, self._past)
         if id is None or id in self.tally.drafts:
             raise NotFound(f"{self._agent.name} has no open draft")
         changes = sessions.draft(self._ports.reader, id)
@@ -297,32 +297,10 @@ class SessionDesk:
         if call == "draft_discard":
             self.tally.drafts[id] = TakenUp(how="discarded")
             return {"session": id, "changes": [line(change) for change in changes], "staged": True}
-        return {"session": id, "changes": self._taken_up(id, changes, world), "staged": True}
-
-    def _newest_draft(self) -> int | None:
-        if self._past is None:
-            return sessions.newest_draft(self._ports.reader, self._agent.name, self._actor.subject)
-        after = self._past.seen.aftermath
-        return None if after is None else after.draft_session
-
-    def _taken_up(self, id: int, changes: Sequence[Change], world: Staged) -> list[dict[str, Any]]:
-        """Stage what of a draft is still right; the rest is named, and goes with the draft."""
-        staged, lines = [], []
-        for change in changes:
-            verdict = judge(self._actor, change, world, asked=False)
-            if verdict.decision == "done":
-                self._keep(change, verdict)
-                world.wished(change)
-                world.apply(verdict.effects)
-                staged.append(change)
-            elif verdict.decision != "nothing":
-                notes = self.tally.refusals if verdict.decision == "refused" else self.tally.superseded
-                notes.append(note(change, verdict, self.masking.text))
-            if why := held_because(self._actor, change, world.tree):
-                verdict = held(verdict, why)
-            lines.append({**line(change), "verdict": verdict.decision, "reason": verdict.reason})
-        self.tally.drafts[id] = TakenUp(how="applied", changes=tuple(staged))
-        return lines
+        self.tally.drafts[id], lines = draft_acts.taken_up(
+            self._actor, changes, world, self.tally, self._keep, self.masking.text
+        )
+        return {"session": id, "changes": lines, "staged": True}
 
     def _note_read(self, value: Any) -> None:
         """Remember the version of each key that a reply shows: what the session has seen, it may overwrite."""

@@ -22,8 +22,8 @@ from swarmd.store.bases import rebuilt
 from swarmd.store.connections import Connection, Row, reading
 from swarmd.store.consolidated import given_to
 from swarmd.store.past import Past, past_of
-from swarmd.store.queries import Row as Found
 from swarmd.store.trees import tree_of
+from swarmd.store.windows import Row as Found
 
 
 def with_skills(seen: Snapshot, row: Row | Found, tree: Tree, state: str) -> Snapshot:

@@ -226,6 +226,8 @@ class Hooks:
 def of_approval(ports: Outside, agent: Agent, found: Approval, secrets: tuple[str, ...]) -> Hooks:
     """The hooks of the agent, for what was held of a session of its and is approved now."""
     session = found.session or 0
-    trigger = str(sessions.row(ports.reader, session)["trigger"])
-    request = request_of(agent, session=session, trigger=trigger, secrets=secrets)
+    row = sessions.row(ports.reader, session)
+    request = request_of(
+        agent, session=session, trigger=str(row["trigger"]), secrets=secrets, subject=row["subject"]
+    )
     return Hooks(agent=agent, request=request, ports=ports, place=f"approval-{found.id}")

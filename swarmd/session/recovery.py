@@ -19,7 +19,7 @@ from swarmd.runners.memory_copy import read_memory
 from swarmd.runners.workspace import CHECK, HOOK, Workspace, clear, places
 from swarmd.session import journal
 from swarmd.session.known_secrets import Masking, passed_by
-from swarmd.store import audit, queries, sessions, trees
+from swarmd.store import audit, session_reads, sessions, trees, windows
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection
 from swarmd.store.store import Store
@@ -32,7 +32,7 @@ REASON = "the daemon died while it ran"
 def recover(store: Store, host: Host, now: datetime) -> list[int]:
     """End what a daemon that died has left running, and what an operator's run had only queued. Returns the lost."""
     lost = []
-    for row in queries.live(store.reader()):
+    for row in session_reads.live(store.reader()):
         if row["state"] == "running":
             _end_lost(store, host, row, now)
             lost.append(row["id"])
@@ -49,7 +49,7 @@ def _end_queued(store: Store, id: int, now: datetime) -> None:
     )
 
 
-def _end_lost(store: Store, host: Host, row: queries.Row, now: datetime) -> None:
+def _end_lost(store: Store, host: Host, row: windows.Row, now: datetime) -> None:
     where = places(host, str(row["id"]))
     others = [places(host, f"{row['id']}/{name}") for name in (CHECK, HOOK)]
     kill_leftovers(where.socket, *(one.temp for one in others))
@@ -68,7 +68,7 @@ def _clear(*made: Workspace) -> None:
         clear(one)
 
 
-def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime) -> None:
+def _write(store: Store, row: windows.Row, changes: list[Change], now: datetime) -> None:
     def work(connection: Connection) -> None:
         agent = tree_of(connection).agent(row["agent"])
         draft = [] if row["trigger"] == CONSOLIDATE else changes
@@ -84,7 +84,7 @@ def _write(store: Store, row: queries.Row, changes: list[Change], now: datetime)
     store.writer.do(work)
 
 
-def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[list[Change], list[Change]]:
+def _left(store: Store, host: Host, row: windows.Row, now: datetime) -> tuple[list[Change], list[Change]]:
     """What the session had staged when it was lost, and the difference that its memory copy makes."""
     folder = Path(host.sessions_dir) / str(row["id"])
     changes, bases = journal.read(folder, row["checkpoints"])
@@ -116,7 +116,7 @@ def _left(store: Store, host: Host, row: queries.Row, now: datetime) -> tuple[li
     return changes, [*journal.differences(owner, base, masked, known), *logged]
 
 
-def _logged(row: queries.Row, blocks: list[str]) -> list[Change]:
+def _logged(row: windows.Row, blocks: list[str]) -> list[Change]:
     """The blocks that were to be added to the log, as the session's end would have had them."""
     if not blocks:
         return []

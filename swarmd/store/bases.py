@@ -34,9 +34,9 @@ from swarmd.errors import Refused
 from swarmd.store import trees
 from swarmd.store.approvals import approval_of
 from swarmd.store.folders_seen import conflict_of, folder_again, revisions_of
-from swarmd.store.queries import Row
 from swarmd.store.rows import document_of
 from swarmd.store.snapshots import aftermath_of, approval_seen, fence, without_texts
+from swarmd.store.windows import Row
 from swarmd.store.world import SqlWorld
 
 

@@ -15,9 +15,9 @@ from swarmd.core.sessions import CONSOLIDATE, GOOD
 from swarmd.core.snapshot import Snapshot, Trigger
 from swarmd.store import usage
 from swarmd.store.connections import reading
-from swarmd.store.queries import Row
 from swarmd.store.rows import ORDINARY
 from swarmd.store.snapshots import fence
+from swarmd.store.windows import Row
 from swarmd.store.world import SqlWorld
 
 _LOOKED_AT = (

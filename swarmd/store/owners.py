@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Sequence
 
 from swarmd.core.owners import agent_of_owner, subject_of, subject_owner
-from swarmd.store.queries import Row, is_known
+from swarmd.store.queries import is_known
+from swarmd.store.windows import Row
 
 FORGOTTEN = "-"
 """What a session's subject is called once that was forgotten: no subject can have this name."""

@@ -21,8 +21,8 @@ from swarmd.core.world import Document, FileFacts, Key, World
 from swarmd.store import trees
 from swarmd.store.bases import rebuilt
 from swarmd.store.handoff_rows import handoffs_of
-from swarmd.store.queries import Row
 from swarmd.store.rows import HANDOFF_COLUMNS, between, document_of, facts_of
+from swarmd.store.windows import Row
 from swarmd.store.world import SqlWorld
 
 _MOVES = {move.value: status for move, status in RESULT.items()}

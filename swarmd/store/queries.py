@@ -3,129 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from swarmd.store.rows import ORDINARY, UNSETTLED, UNTAINTED
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Which part of a list: `since` and `until` as store text (inclusive, exclusive), at most `n` rows."""
-
-    since: str | None = None
-    until: str | None = None
-    n: int = 1000
-
-
-def _select(
-    connection: sqlite3.Connection, sql: str, where: Sequence[str], values: Sequence[Any], order: str, n: int
-) -> list[Row]:
-    clause = f" WHERE {' AND '.join(where)}" if where else ""
-    return [dict(row) for row in connection.execute(f"{sql}{clause} ORDER BY {order} LIMIT ?", (*values, n))]
-
-
-def _windowed(column: str, window: Window) -> tuple[list[str], list[Any]]:
-    where, values = list[str](), list[Any]()
-    if window.since is not None:
-        where.append(f"{column} >= ?")
-        values.append(window.since)
-    if window.until is not None:
-        where.append(f"{column} < ?")
-        values.append(window.until)
-    return where, values
-
-
-def sessions(
-    connection: sqlite3.Connection,
-    window: Window,
-    *,
-    agents: Sequence[str] | None = None,
-    outcome: str | None = None,
-) -> list[Row]:
-    """Sessions (None: of all agents), newest first; `outcome` may also be a state."""
-    where, values = _windowed("queued", window)
-    order = "queued DESC, id DESC"
-    if agents is not None:
-        where.append(f"agent IN ({','.join('?' * len(agents))})")
-        values.extend(agents)
-        order = "id DESC" if len(agents) == 1 else order
-    if outcome is not None:
-        where.append("(outcome = ? OR (outcome IS NULL AND state = ?))")
-        values.extend((outcome, outcome))
-    return _select(connection, "SELECT * FROM sessions", where, values, order, window.n)
-
-
-def changes(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, list[Row]]:
-    """The change rows of these sessions, by session, in order."""
-    found: dict[int, list[Row]] = {id: [] for id in ids}
-    for start in range(0, len(ids), 500):
-        some = ids[start : start + 500]
-        marks = ",".join("?" * len(some))
-        for row in connection.execute(
-            f"SELECT * FROM changes WHERE session IN ({marks}) ORDER BY session, seq", some
-        ):
-            found[row["session"]].append(dict(row))
-    return found
-
-
-def last_session(connection: sqlite3.Connection, agent: str, at: str | None = None) -> int | None:
-    """The agent's newest session; with `at`, the newest that was queued by then."""
-    row = connection.execute(
-        "SELECT id FROM sessions WHERE agent = ? AND (? IS NULL OR coalesce(started, queued) <= ?) "
-        "ORDER BY id DESC LIMIT 1",
-        (agent, at, at),
-    ).fetchone()
-    return None if row is None else int(row["id"])
-
-
-def live(connection: sqlite3.Connection) -> list[Row]:
-    """Sessions that are queued or running, oldest first."""
-    rows = connection.execute(
-        "SELECT * FROM sessions INDEXED BY sessions_live WHERE state != 'ended' ORDER BY id"
-    )
-    return [dict(row) for row in rows]
-
-
-def last_end(connection: sqlite3.Connection) -> str | None:
-    """When a session ended last."""
-    row = connection.execute(
-        "SELECT max(ended) FROM sessions INDEXED BY sessions_ended WHERE state = 'ended'"
-    ).fetchone()
-    return None if row is None else row[0]
-
-
-def last_sessions(connection: sqlite3.Connection) -> dict[str, Row]:
-    """The newest ended session of every agent that has one, in one read."""
-    rows = connection.execute(
-        "SELECT s.* FROM (SELECT a.name, (SELECT id FROM sessions WHERE agent = a.name AND state = 'ended' AND "
-        f"mode = 'commit' AND {ORDINARY} ORDER BY id DESC LIMIT 1) AS id FROM agents a) l "
-        "JOIN sessions s ON s.id = l.id"
-    )
-    return {row["agent"]: dict(row) for row in rows}
-
-
-def last_started(connection: sqlite3.Connection, agent: str, n: int) -> list[Row]:
-    """The agent's newest sessions that were shown a prompt, newest first."""
-    where = ["agent = ?", "state = 'ended'", "mode = 'commit'", "prompt IS NOT NULL", ORDINARY]
-    return _select(connection, "SELECT * FROM sessions", where, (agent,), "id DESC", n)
-
-
-def refused_with(connection: sqlite3.Connection, sessions: Sequence[int], beginning: str) -> list[Row]:
-    """Acts of these sessions that were refused for a reason that begins so, by session, in order."""
-    found: list[Row] = []
-    for start in range(0, len(sessions), 500):
-        some = sorted(sessions)[start : start + 500]
-        rows = connection.execute(
-            f"SELECT session, target, reason FROM changes WHERE session IN ({','.join('?' * len(some))}) AND "
-            "verdict = 'refused' AND substr(reason, 1, ?) = ? ORDER BY session, seq",
-            (*some, len(beginning), beginning),
-        )
-        found += [dict(row) for row in rows]
-    return found
+from swarmd.store.rows import UNSETTLED, UNTAINTED
+from swarmd.store.windows import Row, Window, select, windowed
 
 
 def open_work(connection: sqlite3.Connection) -> dict[str, int]:
@@ -145,7 +27,7 @@ def slots(
     unstarted: bool = False,
 ) -> list[Row]:
     """Slots (None: of all agents) by the time they were decided, newest first; `unstarted`: those with no session."""
-    where, values = _windowed("at", window)
+    where, values = windowed("at", window)
     if agents is not None:
         where.append(f"agent IN ({','.join('?' * len(agents))})")
         values.extend(agents)
@@ -153,18 +35,18 @@ def slots(
         where.append("decision != 'started'")
     one = agents is not None and len(agents) == 1
     order = "slot DESC" if one else "at DESC, agent, slot DESC"
-    return _select(connection, "SELECT * FROM slots", where, values, order, window.n)
+    return select(connection, "SELECT * FROM slots", where, values, order, window.n)
 
 
 def slots_around(connection: sqlite3.Connection, agent: str, at: str) -> list[Row]:
     """The slot of the agent that covers a moment, else the nearest before and after it (rows never overlap)."""
-    before = _select(
+    before = select(
         connection, "SELECT * FROM slots", ["agent = ?", "slot <= ?"], (agent, at), "slot DESC", 1
     )
     if before and before[0]["last"] >= at:
         return before
     return (
-        _select(connection, "SELECT * FROM slots", ["agent = ?", "slot > ?"], (agent, at), "slot", 1) + before
+        select(connection, "SELECT * FROM slots", ["agent = ?", "slot > ?"], (agent, at), "slot", 1) + before
     )
 
 
@@ -177,14 +59,14 @@ def handoffs(
     status: str | None = None,
 ) -> list[int]:
     """Ids of handoffs that match, newest first."""
-    where, values = _windowed("created", window)
+    where, values = windowed("created", window)
     for column, value in (("receiver", receiver), ("sender", sender), ("status", status)):
         if value is not None:
             where.append(f"{column} = ?")
             values.append(value)
     return [
         row["id"]
-        for row in _select(
+        for row in select(
             connection, "SELECT id FROM handoffs", where, values, "created DESC, id DESC", window.n
         )
     ]
@@ -201,19 +83,19 @@ def reports(
     """Reports (None: of all agents), newest first; `to_operator`: those that went to no agent; `untainted`: none of
     sessions in quarantine.
     """
-    where, values = _windowed("at", window)
+    where, values = windowed("at", window)
     where += [UNTAINTED] if untainted else []
     if agents is not None:
         where.append(f"agent IN ({','.join('?' * len(agents))})")
         values.extend(agents)
     if to_operator:
         where.append("parent IS NULL")
-    return _select(connection, "SELECT * FROM reports", where, values, "id DESC", window.n)
+    return select(connection, "SELECT * FROM reports", where, values, "id DESC", window.n)
 
 
 def key_history(connection: sqlite3.Connection, agent: str, key: str, n: int = 1000) -> list[Row]:
     """Every value that a key had, newest first."""
-    return _select(
+    return select(
         connection, "SELECT * FROM key_history", ["agent = ?", "key = ?"], (agent, key), "version DESC", n
     )
 
@@ -227,18 +109,18 @@ def key_value(connection: sqlite3.Connection, agent: str, key: str, version: int
 
 def revisions(connection: sqlite3.Connection, agent: str, path: str | None, window: Window) -> list[Row]:
     """The revisions of an agent's memory files, newest first."""
-    where, values = _windowed("at", window)
+    where, values = windowed("at", window)
     where.append("agent = ?")
     values.append(agent)
     if path is not None:
         where.append("path = ?")
         values.append(path)
-    return _select(connection, "SELECT * FROM revisions", where, values, "at DESC, rev DESC, path", window.n)
+    return select(connection, "SELECT * FROM revisions", where, values, "at DESC, rev DESC, path", window.n)
 
 
 def all_revisions(connection: sqlite3.Connection, agent: str, path: str) -> list[Row]:
     """Every revision of one file, oldest first."""
-    return _select(connection, "SELECT * FROM revisions", ["agent = ?", "path = ?"], (agent, path), "rev", -1)
+    return select(connection, "SELECT * FROM revisions", ["agent = ?", "path = ?"], (agent, path), "rev", -1)
 
 
 def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> Row | None:
@@ -267,18 +149,18 @@ def conflicts(
             "EXISTS (SELECT 1 FROM sessions s WHERE s.id = session AND s.agent = ? AND s.subject IS ?)"
         )
         values.extend(of)
-    return _select(connection, "SELECT * FROM conflicts INDEXED BY conflicts_open", where, values, "id", 1000)
+    return select(connection, "SELECT * FROM conflicts INDEXED BY conflicts_open", where, values, "id", 1000)
 
 
 def agent_history(connection: sqlite3.Connection, agent: str, n: int = 1000) -> list[Row]:
     """When the agent's definition changed, newest first."""
-    return _select(connection, "SELECT * FROM agent_history", ["agent = ?"], (agent,), "id DESC", n)
+    return select(connection, "SELECT * FROM agent_history", ["agent = ?"], (agent,), "id DESC", n)
 
 
 def pauses_and_renames(connection: sqlite3.Connection, n: int = 10_000) -> list[Row]:
     """What operators did to agents' pauses and names, newest first."""
     where = ["session IS NULL", "act IN ('pause', 'resume', 'rename')"]
-    return _select(connection, "SELECT * FROM audit", where, (), "seq DESC", n)
+    return select(connection, "SELECT * FROM audit", where, (), "seq DESC", n)
 
 
 def agent_rows(connection: sqlite3.Connection) -> dict[str, Row]:
@@ -310,18 +192,18 @@ def pauses(connection: sqlite3.Connection) -> dict[str, Row]:
 
 def problems(connection: sqlite3.Connection) -> list[Row]:
     """What is wrong with agent files and settings."""
-    return _select(connection, "SELECT * FROM problems", [], [], "file, line", 1000)
+    return select(connection, "SELECT * FROM problems", [], [], "file, line", 1000)
 
 
 def raised(connection: sqlite3.Connection) -> list[Row]:
     """What was raised to a person's attention and not cured yet."""
-    return _select(connection, "SELECT * FROM raised", [], [], "since, id", 1000)
+    return select(connection, "SELECT * FROM raised", [], [], "since, id", 1000)
 
 
 def open_approvals(connection: sqlite3.Connection, at: str, n: int) -> list[Row]:
     """What waits for an operator's yes at this moment, without what it holds."""
     sql = "SELECT id, agent, by, target, reason, created, expires FROM approvals"
-    return _select(connection, sql, ["state = 'open'", "expires > ?"], [at], "id", n)
+    return select(connection, sql, ["state = 'open'", "expires > ?"], [at], "id", n)
 
 
 def acks(connection: sqlite3.Connection) -> dict[str, str]:
@@ -331,13 +213,13 @@ def acks(connection: sqlite3.Connection) -> dict[str, str]:
 
 def overdue(connection: sqlite3.Connection, before: str) -> list[Row]:
     """Handoffs in work that were due before that moment."""
-    return _select(connection, "SELECT id, sender, receiver, due FROM handoffs INDEXED BY handoffs_work",
+    return select(connection, "SELECT id, sender, receiver, due FROM handoffs INDEXED BY handoffs_work",
                    [UNSETTLED, "due < ?"], (before,), "due, id", 1000)  # fmt: skip
 
 
 def undeliverable(connection: sqlite3.Connection) -> list[Row]:
     """Handoffs in work whose receiver is not in force."""
-    return _select(
+    return select(
         connection, "SELECT id, sender, receiver, created FROM handoffs INDEXED BY handoffs_work",
         [UNSETTLED,
          "receiver NOT IN (SELECT name FROM agents WHERE state = 'in_force')"], (), "id", 1000,
@@ -355,62 +237,13 @@ def expired(connection: sqlite3.Connection, now: str) -> list[int]:
 
 def operator_acts(connection: sqlite3.Connection, window: Window, target: str | None = None) -> list[Row]:
     """What operators and the system did, newest first."""
-    where, values = _windowed("at", window)
+    where, values = windowed("at", window)
     where.append("session IS NULL")
     if target is not None:
         # GLOB: in LIKE a name's `_` would stand for any character.
         where.append("(target = ? OR target GLOB ? OR target GLOB ? OR target GLOB ? OR by GLOB ?)")
         values.extend((target, f"{target}/*", f"{target}:*", f"{target}@*", f"operator:* as {target}"))
-    return _select(connection, "SELECT * FROM audit", where, values, "seq DESC", window.n)
-
-
-def started_after(connection: sqlite3.Connection, row: Row) -> Iterator[Row]:
-    """The sessions that started after this one had, oldest first, with what each was shown (see store.bases.shown)."""
-    rows = connection.execute(
-        "SELECT id, agent, trigger, subject, base FROM sessions WHERE started >= ? AND id != ? ORDER BY started, id",
-        (row["started"], row["id"]),
-    )
-    return (dict(found) for found in rows)
-
-
-def counts(connection: sqlite3.Connection) -> Row:
-    """How many sessions wait and run."""
-    row = connection.execute(
-        "SELECT count(*) FILTER (WHERE state = 'queued') AS queued, "
-        "count(*) FILTER (WHERE state = 'running') AS running "
-        "FROM sessions INDEXED BY sessions_live WHERE state != 'ended'"
-    ).fetchone()
-    return dict(row)
-
-
-def by_ids(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Row]:
-    """These sessions, in order."""
-    found: list[Row] = []
-    for start in range(0, len(ids), 500):
-        some = ids[start : start + 500]
-        marks = ",".join("?" * len(some))
-        found += [
-            dict(r)
-            for r in connection.execute(f"SELECT * FROM sessions WHERE id IN ({marks}) ORDER BY id", some)
-        ]
-    return found
-
-
-def retries_of(connection: sqlite3.Connection, id: int) -> list[Row]:
-    """The queued sessions that are to retry this one."""
-    rows = connection.execute(
-        "SELECT * FROM sessions INDEXED BY sessions_live WHERE state = 'queued' AND state != 'ended' AND retry_of = ?",
-        (id,),
-    )
-    return [dict(row) for row in rows]
-
-
-def caused(connection: sqlite3.Connection, handoff: int) -> int:
-    """How many sessions a handoff has caused."""
-    row = connection.execute(
-        "SELECT count(*) FROM sessions WHERE cause_handoff = ? AND started IS NOT NULL", (handoff,)
-    )
-    return int(row.fetchone()[0])
+    return select(connection, "SELECT * FROM audit", where, values, "seq DESC", window.n)
 
 
 def agents_with_memory(connection: sqlite3.Connection) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from swarmd.core.agent import from_json
 from swarmd.core.handoffs import RESULT, Move
 from swarmd.store.approvals import approval_of
-from swarmd.store.opening import statements, unknown_migrations
+from swarmd.store.migrating import statements, unknown_migrations
 from swarmd.store.schema import MIGRATIONS, VERSION
 
 LIMIT = 20

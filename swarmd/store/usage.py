@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from swarmd.core.calibration import LOOKED_AT, Correction, Pair, correction
 from swarmd.core.wire import Usage
-from swarmd.store.queries import Row, Window
+from swarmd.store.windows import Row, Window
 
 UNKNOWN_MODEL = ""
 _FIGURES = ("tokens_in", "tokens_out", "cache_read", "cache_write", "usd")

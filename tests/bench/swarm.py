@@ -18,7 +18,7 @@ from swarmd.daemon.daemon import Daemon
 from swarmd.daemon.notify import Notifier
 from swarmd.places import PlaceOptions, Places, places
 from swarmd.session.flow import Order, order_of
-from swarmd.store import queries, slots
+from swarmd.store import session_reads, slots
 from tests.bench import noop
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,7 +77,7 @@ def queued(daemon: Daemon, agents: Iterable[str]) -> list[Order]:
         ]
 
     ids = daemon.store.writer.do(work)
-    return [order_of(row) for row in queries.by_ids(daemon.reader, ids)]
+    return [order_of(row) for row in session_reads.by_ids(daemon.reader, ids)]
 
 
 def environment(root: Path) -> dict[str, str]:

@@ -55,6 +55,8 @@ def summarized(swarm):
 
 
 async def fill(swarm, agent="disk"):
+    """Once the daemon has looked at all memories at its start: it would else see this one as well, now and then."""
+    await until(lambda: not swarm.daemon._tasks)
     await swarm.ask("memory_write", agent=agent, file="MEMORY.md", text=MUCH)
 
 

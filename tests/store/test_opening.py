@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 import pytest
 
 from swarmd.errors import Failed, NotFound, StoreUnusable
-from swarmd.store import opening, schema
+from swarmd.store import migrating, opening, schema
 from swarmd.store.connections import open_reading
-from swarmd.store.opening import Lock, connect_reading, is_locked, keep_copy
+from swarmd.store.copies import keep_copy
+from swarmd.store.opening import Lock, connect_reading, is_locked
 from swarmd.store.store import open_store
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
@@ -248,8 +249,9 @@ def test_a_lock_of_another_program_is_no_damage(state, monkeypatch):
 @pytest.fixture
 def older(state, monkeypatch):
     """A state that a program of the version before has made."""
-    monkeypatch.setattr(opening, "MIGRATIONS", (("0001_long_ago", LONG_AGO),))
-    monkeypatch.setattr(opening, "VERSION", 1)
+    monkeypatch.setattr(migrating, "MIGRATIONS", (("0001_long_ago", LONG_AGO),))
+    for module in (opening, migrating):
+        monkeypatch.setattr(module, "VERSION", 1)
     state.mkdir(mode=0o700)
     with closing(opening.connect_writing(state)) as connection:
         connection.execute("INSERT INTO meta VALUES ('age', 'old')")
@@ -258,8 +260,9 @@ def older(state, monkeypatch):
         ("0002_words", "CREATE TABLE words (word TEXT);\nINSERT INTO words VALUES ('a;b');"),
         ("0003_more", "ALTER TABLE words ADD COLUMN length INTEGER;"),
     )
-    monkeypatch.setattr(opening, "MIGRATIONS", steps)
-    monkeypatch.setattr(opening, "VERSION", 3)
+    monkeypatch.setattr(migrating, "MIGRATIONS", steps)
+    for module in (opening, migrating):
+        monkeypatch.setattr(module, "VERSION", 3)
     return state
 
 
@@ -278,14 +281,14 @@ def test_an_older_store_is_migrated_after_a_copy_is_kept(older):
 
 
 def test_a_migration_that_fails_leaves_the_steps_before_it_and_is_gone_on_with(older, monkeypatch):
-    good = opening.MIGRATIONS
+    good = migrating.MIGRATIONS
     monkeypatch.setattr(
-        opening, "MIGRATIONS", (*good[:2], ("0003_more", "CREATE TABLE half (x);\nNONSENSE;"))
+        migrating, "MIGRATIONS", (*good[:2], ("0003_more", "CREATE TABLE half (x);\nNONSENSE;"))
     )
     with pytest.raises(StoreUnusable, match="syntax error"):
         opening.connect_writing(older)
     assert (version(older / "swarmd.db"), version(older / "before-3.db")) == (2, 1)
-    monkeypatch.setattr(opening, "MIGRATIONS", good)
+    monkeypatch.setattr(migrating, "MIGRATIONS", good)
     with closing(opening.connect_writing(older)) as connection:
         tables = [
             row[0]

@@ -5,7 +5,18 @@ import pytest
 from swarmd.core.agent import Agent, MemoryRules, SharedFolder
 from swarmd.core.snapshot import Trigger
 from swarmd.core.world import Actor
-from swarmd.store import consolidated, folders_seen, lineage, owners, queries, sessions, snapshots, trees
+from swarmd.store import (
+    consolidated,
+    folders_seen,
+    lineage,
+    owners,
+    queries,
+    session_reads,
+    sessions,
+    snapshots,
+    trees,
+    windows,
+)
 from tests.swarm import NOW, Swarm
 
 HISTORY = 100_000
@@ -92,16 +103,16 @@ def _other(swarm):
 
 SHARING = Agent(name="studio", memory=MemoryRules(shared=(SharedFolder(name="team"),)))
 STUDIO = Actor(by="studio#999999", agent="studio", session=999_999)
-PAGE = queries.Window(n=50)
-SINCE = queries.Window(n=50, since="2026-03-01T00:00:00.000000Z", until="2026-03-02T00:00:00.000000Z")
+PAGE = windows.Window(n=50)
+SINCE = windows.Window(n=50, since="2026-03-01T00:00:00.000000Z", until="2026-03-02T00:00:00.000000Z")
 HOT = {
     "the open work of all": queries.open_work,
     "what has expired": lambda c: queries.expired(c, "2027-01-01T00:00:00.000000Z"),
     "what is overdue": lambda c: queries.overdue(c, "2027-01-01T00:00:00.000000Z"),
     "what waits for nobody": queries.undeliverable,
-    "what lives": queries.live,
-    "how many live": queries.counts,
-    "what a handoff caused": lambda c: queries.caused(c, 5),
+    "what lives": session_reads.live,
+    "how many live": session_reads.counts,
+    "what a handoff caused": lambda c: session_reads.caused(c, 5),
     "the last about a subject": lambda c: snapshots._last(c, "studio", 5, "alice"),
     "the last about none": lambda c: snapshots._last(c, "studio", 5, None),
     "an agent's subjects": lambda c: owners.subjects(c, "studio"),
@@ -109,14 +120,14 @@ HOT = {
     "whether a subject is known": lambda c: owners.folder_is_known(c, "studio@alice"),
     "conflicts of an agent's lines": lambda c: queries.conflicts(c, "@team", of=("studio", None)),
     "conflicts to be shown": lambda c: folders_seen.conflicts_now(c, SHARING, "studio", None),
-    "the last of all": queries.last_sessions,
+    "the last of all": session_reads.last_sessions,
     "the newest draft": lambda c: sessions.newest_draft(c, "studio"),
     "failures in a row": lambda c: sessions.failures(c, "studio"),
     "what acts there were": lambda c: queries.operator_acts(c, PAGE),
-    "the newest sessions": lambda c: queries.sessions(c, PAGE),
-    "sessions of a day": lambda c: queries.sessions(c, SINCE),
-    "sessions of an agent": lambda c: queries.sessions(c, PAGE, agents=["studio"]),
-    "the changes of a page": lambda c: queries.changes(c, [1, 2, 3]),
+    "the newest sessions": lambda c: session_reads.sessions(c, PAGE),
+    "sessions of a day": lambda c: session_reads.sessions(c, SINCE),
+    "sessions of an agent": lambda c: session_reads.sessions(c, PAGE, agents=["studio"]),
+    "the changes of a page": lambda c: session_reads.changes(c, [1, 2, 3]),
     "slots that did not start": lambda c: queries.slots(c, PAGE, unstarted=True),
     "slots of an agent": lambda c: queries.slots(c, PAGE, agents=["studio"]),
     "a slot by its moment": lambda c: queries.slots_around(c, "studio", "2026-02-01T00:00:00.000000Z"),
@@ -125,7 +136,7 @@ HOT = {
     "reports to the operator": lambda c: queries.reports(c, PAGE, to_operator=True),
     "reports of an agent": lambda c: queries.reports(c, PAGE, agents=["studio"]),
     "the history of a key": lambda c: queries.key_history(c, "studio", "k", 20),
-    "retries of a session": lambda c: queries.retries_of(c, 5),
+    "retries of a session": lambda c: session_reads.retries_of(c, 5),
     "open conflicts": queries.conflicts,
     "what a consolidation is due by": lambda c: consolidated.facts(c, "studio"),
     "what a consolidation is given": lambda c: consolidated.candidates(c, "studio", 20),

@@ -4,7 +4,7 @@ import pytest
 
 from swarmd.core.wire import Usage
 from swarmd.store import usage as using
-from swarmd.store.queries import Window
+from swarmd.store.windows import Window
 
 SONNET = Usage(tokens_in=100, tokens_out=10, cache_read=1000, cache_write=50, usd=0.5, priced_by="list")
 HAIKU = Usage(tokens_in=7, tokens_out=3, cache_read=0, cache_write=0, usd=0.25, priced_by="client")
