@@ -406,6 +406,20 @@ async def test_hooks_are_asked_and_told_where_an_operator_approves(hooked, swarm
     assert (approved["session"], approved["trigger"]) == (1, "manual")
 
 
+async def test_a_hook_has_the_home_of_the_sessions_subject_also_where_an_operator_approves(hooked, swarm):
+    body = """
+        import os, pathlib, sys
+        sys.stdin.buffer.read()
+        with open({out!r} + "/homes", "a") as file:
+            file.write(pathlib.Path(os.environ["HOME"]).name + "\\n")
+    """
+    hooked.agent(acts(("deploy", "now")), more=WAITS, before_commit=body)
+    async with swarm.up():
+        await swarm.ask("run", agent="disk", subject="alice")
+        await swarm.ask("approval_approve", id=1)
+    assert (hooked.out / "homes").read_text() == "disk@alice\n" * 2
+
+
 async def test_what_waits_too_long_ends_with_the_daemons_minute(hooked, swarm):
     hooked.agent(acts(("deploy", "now")), more=WAITS + 'approval_expires = "1h"\n')
     async with swarm.up() as daemon:
