@@ -177,12 +177,10 @@ def legal_names(paths: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def _free(prefix: str, name: str, used: set[str]) -> str:
-    stem, dot, end = name.rpartition(".")
     number, free = 1, name
     while _folded(prefix + free) in used:
         number += 1
-        mark = f"-{number}"
-        free = _cut(f"{stem}{mark}{dot}{end}" if dot else f"{name}{mark}")
+        free = _cut(name, f"-{number}")
     return free
 
 
@@ -215,14 +213,13 @@ def _legal(path: str) -> tuple[str, str]:
     return "/".join(cut), "; ".join(dict.fromkeys(whys))
 
 
-def _cut(name: str) -> str:
-    """The name in as many bytes as it may have, with its ending."""
-    if len(name.encode()) <= PART_BYTES:
-        return name
+def _cut(name: str, mark: str = "") -> str:
+    """The name in as many bytes as it may have, with its ending, and before that the mark, whatever else is cut."""
     stem, dot, end = name.rpartition(".")
-    tail = f"{dot}{end}" if dot and len(end.encode()) <= PART_BYTES // 4 else ""
-    kept = (stem if tail else name).encode()[: PART_BYTES - len(tail.encode())].decode("utf-8", "ignore")
-    return f"{kept}{tail}"
+    tail = f"{mark}{dot}{end}"
+    if not dot or len(end.encode()) > PART_BYTES // 4:
+        stem, tail = name, mark
+    return stem.encode()[: PART_BYTES - len(tail.encode())].decode("utf-8", "ignore") + tail
 
 
 def _folded(path: str) -> str:

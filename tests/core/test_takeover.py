@@ -89,6 +89,17 @@ DECOMPOSED = unicodedata.normalize("NFD", "größe.md")
         (["N/a.md", "n/a.md", "n/b.md"], {"N/a.md": "N/a.md", "n/a.md": "N/a-2.md", "n/b.md": "N/b.md"}),
         (["a\udcff.md"], {"a\udcff.md": "a\ufffd.md"}),
         (["x" * 120 + ".md"], {"x" * 120 + ".md": "x" * 97 + ".md"}),
+        # A number that makes a name another is never what is cut off.
+        (["x" * 120, "x" * 130], {"x" * 120: "x" * 100, "x" * 130: "x" * 98 + "-2"}),
+        (["x" * 100, "X" * 100], {"X" * 100: "X" * 100, "x" * 100: "x" * 98 + "-2"}),
+        (
+            ["x" * 98 + ".y", "x" * 98 + ".Y"],
+            {"x" * 98 + ".Y": "x" * 98 + ".Y", "x" * 98 + ".y": "x" * 96 + "-2.y"},
+        ),
+        (
+            ["." + "x" * 99, "." + "X" * 99],
+            {"." + "X" * 99: "." + "X" * 99, "." + "x" * 99: "." + "x" * 97 + "-2"},
+        ),
     ],
 )
 def test_names_are_changed_only_where_they_may_not_stand(paths, names):
@@ -100,7 +111,9 @@ def test_names_are_changed_only_where_they_may_not_stand(paths, names):
 
 PARTS = st.text(st.sampled_from("aAäÄ\u0308.\n é"), min_size=1, max_size=6).filter(
     lambda part: not part.startswith(".") and "/" not in part
-) | st.sampled_from(["MEMORY.md", "memory.md", "x" * 130])
+) | st.sampled_from(
+    ["MEMORY.md", "memory.md", "x" * 130, "x" * 131, "x" * 120 + ".md", "X" * 100, "x." + "y" * 99]
+)
 
 
 @settings(max_examples=400, deadline=None)
