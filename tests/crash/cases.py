@@ -59,6 +59,9 @@ def _recovered(stage: Stage, told: Told, *, boot: str = "boot-1") -> list[str]:
     stage.recover(0, boot=boot)
     if checks.fingerprint(stage.story.state) != before:
         wrong.append("I7: recovery repeated gives something else")
+    if stage.story.goes_on:
+        stage.go_on(boot=boot)
+        wrong += stage.story.broken_after()
     return wrong
 
 

@@ -17,12 +17,10 @@ from tests.crash import checks, part, session_checks
 from tests.crash.session_checks import SESSION
 from tests.crash.session_story import BOOT, SessionStory, machine
 from tests.crash.story import Told
+from tests.crash.summarize import LINE, SUMMARY
 from tests.store.memory_place import PatientDisk
 
 VARIANTS = ("compact",)
-LINE = "- SUMMARY: something was worth knowing"
-SUMMARY = f"# Notes\n{LINE}\n"
-"""Its first line is where the person writes theirs."""
 
 
 class CompactStory(SessionStory):
@@ -42,7 +40,7 @@ class CompactStory(SessionStory):
             return outcome
 
         with machine(disk, BOOT), mock.patch.object(flow, "run", acknowledged):
-            asked = {"agent": self.agent, "summary": SUMMARY}
+            asked = {"agent": self.name, "summary": SUMMARY}
             document = run_local(self.places(self.state), asked, name="memory_compact")
         assert document["outcome"] == "committed", document
 
@@ -52,7 +50,7 @@ class CompactStory(SessionStory):
         with contextlib.closing(open_reading(places.state / "swarmd.db")) as connection:
             row = connection.execute("SELECT * FROM sessions WHERE id = ?", (SESSION,)).fetchone()
             done = bool(connection.execute("SELECT count(*) FROM audit WHERE act = 'compact'").fetchone()[0])
-            found += _whole(connection, row, done)
+            found += whole(connection, row, done)
             if told.acknowledged and not done:
                 found.append("I1: acknowledged and not committed")
             found += checks.memory(self, connection, told, {LINE: done})
@@ -70,7 +68,10 @@ class CompactStory(SessionStory):
                 yield f"I5: {line!r} is gone"
 
 
-def _whole(connection: sqlite3.Connection, row: sqlite3.Row | None, done: bool) -> Iterator[str]:
+def whole(
+    connection: sqlite3.Connection, row: sqlite3.Row | None, done: bool, also: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """The session and what it wrote: all or nothing. It may have ended as `also`, where it wrote nothing."""
     written = [
         (r["path"] if r["path"] == "MEMORY.md" else "archive", r["how"])
         for r in connection.execute(
@@ -81,7 +82,7 @@ def _whole(connection: sqlite3.Connection, row: sqlite3.Row | None, done: bool) 
     if written != wanted:
         yield f"I2: half written: {written}"
     outcome = None if row is None else row["outcome"]
-    if outcome not in (("committed",) if done else (None, "lost", "cancelled")):
+    if outcome not in (("committed",) if done else (None, "lost", "cancelled", *also)):
         yield f"I2: the session is {outcome}: {row['reason']}"
     if row is not None and (row["state"] != "ended" or row["draft"] != "none"):
         yield f"the session is {row['state']}, its draft {row['draft']}"

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +27,25 @@ AGENT = "studio"
 SESSION = 3
 """The two before it made what the story begins with."""
 SENT = "go on from there"
-MEMORY = (
-    ("memory_write", "studio:MEMORY.md"), ("memory_delete", "studio:b.md"), ("memory_write", "studio:new/n.md"),
-    ("memory_write", "studio:topics/a.md"),
+CHANGED = (
+    ("memory_write", "MEMORY.md"), ("memory_delete", "b.md"), ("memory_write", "new/n.md"), ("memory_write", "topics/a.md"),
 )  # fmt: skip
-ACTS = (
-    (("ctx_set", "studio/phase"), ("handoff_ack", "handoff 1"), MEMORY[0]),
-    (
-        ("ctx_set", "studio/status"), ("ctx_set", "studio/count"), ("ctx_set", "game/goal"),
-        ("handoff_complete", "handoff 1"), ("handoff_send", "game"), ("report", "parent"), *MEMORY,
-    ),
-)  # fmt: skip
-"""What the checkpoint saves, and what the end does."""
+Acts = tuple[tuple[tuple[str, str], ...], ...]
+"""Of each part of a session what it does, and to what."""
+
+
+def acts_of(owner: str) -> Acts:
+    """What the checkpoint saves, and what the end does, where the memory is this owner's."""
+    memory = tuple((act, f"{owner}:{path}") for act, path in CHANGED)
+    return (
+        (("ctx_set", "studio/phase"), ("handoff_ack", "handoff 1"), memory[0]),
+        (
+            ("ctx_set", "studio/status"), ("ctx_set", "studio/count"), ("ctx_set", "game/goal"),
+            ("handoff_complete", "handoff 1"), ("handoff_send", "game"), ("report", "parent"), *memory,
+        ),
+    )  # fmt: skip
+
+
 KEYS = {
     0: {("studio", "status", "idle", 1)},
     1: {("studio", "status", "idle", 1), ("studio", "phase", "half", 1)},
@@ -49,18 +56,19 @@ LINES = {"- AGENT half": 1, "- AGENT one": 2, "- AGENT two": 2, "- AGENT three":
 THREAD = ["ack", "complete"]
 STATUS = ["open", "acknowledged", "completed"]
 STATE = {"swarmd.db", "memory", "sessions", "homes", "operator.key"}
-KEPT = {"acts.jsonl", "output.log"}
+KEPT = {"acts.jsonl", "output.log", "transcript.jsonl"}
 
 
-def broken(story: Story, told: Told, places: Places) -> list[str]:
-    """Every promise that does not hold."""
+def broken(story: Story, told: Told, places: Places, *, session: int = SESSION) -> list[str]:
+    """Every promise that does not hold of this session."""
     found: list[str] = []
+    acts = acts_of(story.agent)
     with contextlib.closing(open_reading(places.state / "swarmd.db")) as connection:
-        row = connection.execute("SELECT * FROM sessions WHERE id = ?", (SESSION,)).fetchone()
-        stage = _stage(row)
-        found += _ending(connection, row, stage, told)
-        found += _rows(connection, stage)
-        found += _draft(connection, row, stage, told)
+        row = connection.execute("SELECT * FROM sessions WHERE id = ?", (session,)).fetchone()
+        stage = stage_of(row)
+        found += ending(connection, row, stage, told, session)
+        found += _rows(connection, stage, session, acts)
+        found += _draft(connection, row, stage, told, acts)
         lines = {line: stage >= of for line, of in LINES.items()}
         found += checks.memory(story, connection, told, lines)
         found += verified(connection, places)
@@ -71,19 +79,22 @@ def broken(story: Story, told: Told, places: Places) -> list[str]:
     return found + checks.others(story)
 
 
-def _stage(row: sqlite3.Row | None) -> int:
+def stage_of(row: sqlite3.Row | None) -> int:
     """How much is saved: nothing, the checkpoint, all."""
     if row is None:
         return 0
     return 2 if row["outcome"] == "committed" else int(row["checkpoints"])
 
 
-def _ending(connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int, told: Told) -> Iterator[str]:
+def ending(
+    connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int, told: Told, session: int = SESSION
+) -> Iterator[str]:
+    """How it has ended, what follows it, and what the audit says of it."""
     if told.acknowledged and stage != 2:
         yield "I1: acknowledged and not committed"
     if "1 checkpoint" in told.acts and stage == 0:
         yield "I1: the checkpoint was acknowledged, and is gone"
-    after = connection.execute("SELECT * FROM sessions WHERE id > ?", (SESSION,)).fetchall()
+    after = connection.execute("SELECT * FROM sessions WHERE id > ?", (session,)).fetchall()
     if row is None:
         if after or told.acts:
             yield "the session has no row"
@@ -91,19 +102,19 @@ def _ending(connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int,
     if row["state"] != "ended" or row["outcome"] not in ("committed", "lost", "cancelled"):
         yield f"the session is {row['state']} ({row['outcome']}: {row['reason']})"
     retries = [(r["state"], r["trigger"], r["retry_of"]) for r in after]
-    wanted = [("queued", "retry", SESSION)] if row["outcome"] == "lost" and stage == 0 else []
+    wanted = [("queued", "retry", session)] if row["outcome"] == "lost" and stage == 0 else []
     if retries != wanted:
         yield f"its retries are {retries}, not {wanted}"
     told_of = {"lost": ["session_end"], "committed": ["commit"]}.get(row["outcome"], [])
     wanted_acts = [*(["checkpoint"] if row["checkpoints"] else []), *told_of]
-    acts = [
-        r[0] for r in connection.execute("SELECT act FROM audit WHERE session = ? ORDER BY seq", (SESSION,))
+    said = [
+        r[0] for r in connection.execute("SELECT act FROM audit WHERE session = ? ORDER BY seq", (session,))
     ]
-    if acts != wanted_acts:
-        yield f"I2: the audit has {acts}, not {wanted_acts}"
+    if said != wanted_acts:
+        yield f"I2: the audit has {said}, not {wanted_acts}"
 
 
-def _rows(connection: sqlite3.Connection, stage: int) -> Iterator[str]:
+def _rows(connection: sqlite3.Connection, stage: int, session: int, acts: Acts) -> Iterator[str]:
     own = f"agent IN ('{AGENT}', 'game')"
     keys = {tuple(r) for r in connection.execute(f"SELECT agent, key, value, version FROM keys WHERE {own}")}
     history = connection.execute(f"SELECT count(*) FROM key_history WHERE {own}").fetchone()[0]
@@ -117,59 +128,73 @@ def _rows(connection: sqlite3.Connection, stage: int) -> Iterator[str]:
         tuple(r)
         for r in connection.execute("SELECT text, cause_session FROM handoffs WHERE id != ?", (part.HANDOFF,))
     ]
-    if sent != [(SENT, SESSION)][: stage == 2]:
+    if sent != [(SENT, session)][: stage == 2]:
         yield f"I2: after {stage} of 2 parts the handoffs sent are {sent}"
     given = connection.execute("SELECT max(id) FROM handoffs").fetchone()[0]
     if given > int(meta.get(connection, "handoffs") or 0):
         yield f"I2: the handoff's number {given} will be given again"
-    reports = [r[0] for r in connection.execute("SELECT text FROM reports WHERE session = ?", (SESSION,))]
+    reports = [r[0] for r in connection.execute("SELECT text FROM reports WHERE session = ?", (session,))]
     if reports != ["all is well"][: stage == 2]:
         yield f"I2: after {stage} of 2 parts the reports are {reports}"
     done = [
         (r["part"], r["act"], r["target"])
         for r in connection.execute(
-            "SELECT * FROM changes WHERE session = ? AND verdict = 'done' ORDER BY seq", (SESSION,)
+            "SELECT * FROM changes WHERE session = ? AND verdict = 'done' ORDER BY seq", (session,)
         )
     ]
-    saved = [(n, *act) for n, acts in enumerate(ACTS[:stage], 1) for act in acts]
+    saved = [(n, *act) for n, part_of in enumerate(acts[:stage], 1) for act in part_of]
     if done != saved:
         yield f"I2: after {stage} of 2 parts the session's changes are {done}"
 
 
-def _draft(connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int, told: Told) -> Iterator[str]:
-    """What the program was told is staged is in the draft of a session that was lost, and nothing that it never did."""
-    kept = connection.execute("SELECT changes FROM drafts WHERE session = ?", (SESSION,)).fetchone()
-    changes = [] if kept is None else [change_from_json(raw) for raw in json.loads(kept[0])]
+def drafted_of(connection: sqlite3.Connection, row: sqlite3.Row | None) -> list[Change]:
+    """The session's draft."""
+    kept = None
+    if row is not None:
+        kept = connection.execute("SELECT changes FROM drafts WHERE session = ?", (row["id"],)).fetchone()
+    return [] if kept is None else [change_from_json(raw) for raw in json.loads(kept[0])]
+
+
+def marked(row: sqlite3.Row | None, changes: Sequence[Change]) -> Iterator[str]:
+    """Only a session that was lost has a draft, and its row says so."""
     if row is not None and row["draft"] != ("open" if changes else "none"):
         yield f"the draft is {row['draft']}, with {len(changes)} changes"
+    if changes and (row is None or row["outcome"] != "lost"):
+        yield f"a draft is left of a session that is {row and row['outcome']}"
+
+
+def _draft(
+    connection: sqlite3.Connection, row: sqlite3.Row | None, stage: int, told: Told, acts: Acts
+) -> Iterator[str]:
+    """What the program was told is staged is in the draft of a session that was lost, and nothing that it never did."""
+    changes = drafted_of(connection, row)
+    yield from marked(row, changes)
     if row is None or row["outcome"] != "lost":
-        if changes:
-            yield f"a draft is left of a session that is {row and row['outcome']}"
         return
     numbers = {change.id for change in changes if isinstance(change, SendHandoff)}
     if numbers and max(numbers) > int(meta.get(connection, "handoffs") or 0):
         yield f"I2: the numbers {numbers} of handoffs in the draft will be given again"
     drafted = [(act_of(change), target_of(change)) for change in changes]
-    never = [act for act in drafted if act not in ACTS[stage] or drafted.count(act) > 1]
+    never = [act for act in drafted if act not in acts[stage] or drafted.count(act) > 1]
     never += [
-        act for act, change in zip(drafted, changes, strict=True) if told.power_cut and not _is_whole(change)
+        act for act, change in zip(drafted, changes, strict=True) if told.power_cut and not is_whole(change)
     ]
     if never:
         yield f"the draft of part {stage + 1} has {never}, which the session never did"
-    lacking = [act for act in _asked(told, stage) if act not in drafted]
+    lacking = [act for act in _asked(told, stage, acts) if act not in drafted]
     if lacking and not told.power_cut:
         yield f"the draft of part {stage + 1} lacks {lacking}"
 
 
-def _asked(told: Told, stage: int) -> list[tuple[str, str]]:
+def _asked(told: Told, stage: int, acts: Acts) -> list[tuple[str, str]]:
     """What is known to have been asked for in the part that was not saved."""
     calls = sum(act.startswith(f"{stage + 1} ") for act in told.acts)
     # Its end comes after all edits; before it they may have been made or not.
     ended = f"{stage + 1} end" in told.acts
-    return list(ACTS[stage]) if ended else list(ACTS[stage][: min(calls, len(part.WORK[stage]))])
+    return list(acts[stage]) if ended else list(acts[stage][: min(calls, len(part.WORK[stage]))])
 
 
-def _is_whole(change: Change) -> bool:
+def is_whole(change: Change) -> bool:
     """Whether a text is none that a power cut has made."""
     return not isinstance(change, WriteMemory) or change.data is None or change.data.endswith(b"\n")
 

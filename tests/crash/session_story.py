@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from unittest import mock
 
+from swarmd.core.owners import shared_owner
 from swarmd.daemon import logs
 from swarmd.daemon.clock import RealClock
 from swarmd.daemon.daemon import Daemon
@@ -36,10 +37,15 @@ from tests.store.memory_place import PatientDisk
 VARIANTS = ("script", "command")
 PARENTS = {"house": None, "studio": "house", "game": "studio", "art": "studio"}
 BOOT = "boot-1"
+COMMAND = registry.BUILT_IN["command"]
 
 
 class SessionStory(Story):
     agent, other = session_checks.AGENT, "art"
+    name = session_checks.AGENT
+    """Whose session it is."""
+    session = session_checks.SESSION
+    """Its number: what came before it made what the story begins with."""
     recovery_calls = 160
 
     def __init__(self, folder: Path, variant: str) -> None:
@@ -75,18 +81,26 @@ class SessionStory(Story):
         for name in PARENTS:
             self._write(name, {"kind": "script", "part": "history"})
         with machine(PatientDisk(), BOOT):
-            for name in (self.other, self.agent):
+            for name in (self.other, self.name):
                 assert run_local(self.places(self.template), {"agent": name})["outcome"] == "committed"
-            self._write(self.agent, self.runner())
+            self._write(self.name, self.runner(), self.tables())
             daemon = self._opened(self.template)
-            sent = {"to": self.agent, "text": "see to it"}
+            sent = {"to": self.name, "text": "see to it"}
             document = daemon.service.call(
-                Operator(name="ada", as_agent=PARENTS[self.agent]), "handoff_send", sent
+                Operator(name="ada", as_agent=PARENTS[self.name]), "handoff_send", sent
             )
             assert document["id"] == part.HANDOFF
+            self.furnish(daemon)
             daemon.close()
 
-    def _write(self, name: str, runner: Mapping[str, object]) -> None:
+    def furnish(self, daemon: Daemon) -> None:
+        """What else the story begins with."""
+
+    def tables(self) -> str:
+        """Tables of the agent's file, beside those that each has."""
+        return ""
+
+    def _write(self, name: str, runner: Mapping[str, object], tables: str = "") -> None:
         parent = PARENTS[name]
         lines = [
             f'system_prompt = "You are {name}."',
@@ -95,7 +109,7 @@ class SessionStory(Story):
             "limits = { retries = 1 }",
             f"sandbox = {{ write = [{json.dumps(str(self.acts.parent))}] }}",
         ]
-        (self.agents / f"{name}.toml").write_text("\n".join(lines) + "\n")
+        (self.agents / f"{name}.toml").write_text("\n".join(lines) + f"\n{tables}")
 
     def runner(self) -> Mapping[str, object]:
         told = str(self.acts)
@@ -126,24 +140,37 @@ class SessionStory(Story):
             return outcome
 
         with machine(disk, BOOT), mock.patch.object(flow, "run", acknowledged):
-            document = run_local(self.places(self.state), {"agent": self.agent})
+            document = run_local(self.places(self.state), self.asked())
         assert document["outcome"] == "committed", document
+
+    def asked(self) -> dict[str, object]:
+        """What `swarmd run` is asked for."""
+        return {"agent": self.name}
 
     def recover(self, boot: str, disk: PatientDisk) -> None:
         with machine(disk, boot):
             daemon = self._opened(self.state)
-            for agent in tree_of(daemon.reader):
-                daemon.store.folders.settle(agent)
+            for owner in owners(daemon):
+                daemon.store.folders.settle(owner)
             daemon.close()
 
     def broken(self, told: Told) -> list[str]:
-        return session_checks.broken(self, told, self.places(self.state))
+        return session_checks.broken(self, told, self.places(self.state), session=self.session)
+
+
+def owners(daemon: Daemon) -> list[str]:
+    """Whose folders a daemon brings up to date."""
+    tree = tree_of(daemon.reader)
+    shared = map(shared_owner, tree.shared_folders())
+    return [*tree, *shared, *daemon.store.folders.about_subjects(tree)]
 
 
 @contextlib.contextmanager
-def machine(disk: PatientDisk, boot: str) -> Iterator[None]:
-    """This disk, in this boot; the two runners that the story has; and nobody reads the log."""
-    runners = {"command": registry.BUILT_IN["command"], "script": "tests.crash.script"}
+def machine(disk: PatientDisk, boot: str, *, command: str = COMMAND) -> Iterator[None]:
+    """This disk, in this boot; the two runners that the story has, `command` by the module of that name; and nobody
+    reads the log.
+    """
+    runners = {"command": command, "script": "tests.crash.script"}
     folders = partial(MemoryFolders, disk=disk, boot=lambda: boot)
     with (
         mock.patch.object(registry, "BUILT_IN", runners),

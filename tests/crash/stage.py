@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.crash import power
+from tests.crash.approval_story import ApprovalStory, HeldStory
 from tests.crash.compact_story import VARIANTS as COMPACTIONS
 from tests.crash.compact_story import CompactStory
 from tests.crash.folder_story import VARIANTS, FolderStory
+from tests.crash.memory_stories import ConsolidateStory, LogStory, SubjectStory, TeamStory
 from tests.crash.person import Person, Scenario
 from tests.crash.session_story import VARIANTS as SESSIONS
 from tests.crash.session_story import SessionStory
 from tests.crash.shim import Shim
 from tests.crash.story import Story, Told, copy
+from tests.crash.summary_story import VARIANTS as SUMMARIES
+from tests.crash.summary_story import SummaryStory
 from tests.store.memory_place import PatientDisk
 
 PATIENCE = 60.0
@@ -27,7 +31,10 @@ STORIES: dict[str, type[Story]] = {
     **dict.fromkeys(SESSIONS, SessionStory),
     **dict.fromkeys(VARIANTS, FolderStory),
     **dict.fromkeys(COMPACTIONS, CompactStory),
-}
+    **dict.fromkeys(SUMMARIES, SummaryStory),
+    "log": LogStory, "consolidate": ConsolidateStory, "team": TeamStory, "subject": SubjectStory,
+    "held": HeldStory, "approval": ApprovalStory,
+}  # fmt: skip
 """Who tells each variant."""
 
 
@@ -83,6 +90,10 @@ class Stage:
         """A start of the daemon, killed at call `m` (0: not)."""
         story = self.story
         return self._fork(lambda _: story.recover(boot, AskingDisk(self.shim)), m)
+
+    def go_on(self, *, boot: str = "boot-1") -> None:
+        """What somebody does after a recovery."""
+        self._fork(lambda _: self.story.go_on(boot, AskingDisk(self.shim)), 0)
 
     def keep(self) -> None:
         """Keep the state as it is now, for `go_back`."""

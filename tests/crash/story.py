@@ -76,6 +76,17 @@ class Story(ABC):
     def broken(self, told: Told) -> list[str]:
         """Every promise that does not hold after recovery."""
 
+    goes_on = False
+    """Whether somebody does the rest after it."""
+
+    def go_on(self, boot: str, disk: PatientDisk) -> None:
+        """The rest, on the state that was recovered."""
+        raise NotImplementedError
+
+    def broken_after(self) -> list[str]:
+        """Every promise that does not hold after that."""
+        return []
+
 
 def copy(template: Path, to: Path) -> None:
     shutil.rmtree(to, ignore_errors=True)
