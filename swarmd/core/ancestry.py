@@ -9,31 +9,41 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from swarmd.core.merge import keys_of, lines_of
+from swarmd.core.merge import keys_of, lines_of, matches
 
 ALIKE = 0.6
-"""From here on two lines are one line and its correction."""
+"""From here on two lines at one place are one line and its correction."""
+READ_SECONDS = 10.0
+"""Nobody has read a line and corrected it so soon after it came."""
+LONGEST_BEFORE_SECONDS = 3600.0
+"""What was saved longer before that is a copy with an old date, or a clock was set."""
 COMPARED = 50
 _WORD = re.compile(rb"\w+|[^\x00-\x7f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A revision and its text."""
+    """A revision and its text. `at` is since when the file holds it, where that is known."""
 
     rev: int
     data: bytes
+    at: datetime | None = None
 
 
-def base_of(text: bytes, seen: Known | None, others: Sequence[Known]) -> Known | None:
-    """The revision that `text` was made from; `seen` is what the file was last known to hold (None: not known).
+def base_of(
+    text: bytes, seen: Known | None, others: Sequence[Known], saved: datetime | None = None
+) -> Known | None:
+    """The revision that `text` was made from; `seen` is what the file was last known to hold (None: not known), `saved`
+    when the text was saved.
 
     Where that is not known, the nearest counts; None where there is no revision at all.
     """
     lines = _bag(text)
+    unread = saved is not None and seen is not None and seen.at is not None and _is_unread(saved, seen.at)
     if seen is None:
         return min(others, key=lambda known: (_distance(lines, _bag(known.data)), -known.rev), default=None)
     if any(known.data == text for known in others):
@@ -41,7 +51,7 @@ def base_of(text: bytes, seen: Known | None, others: Sequence[Known]) -> Known |
     best, least = seen, _distance(lines, _bag(seen.data))
     for known in sorted(others, key=lambda known: -known.rev):
         away = _distance(lines, _bag(known.data))
-        if away < least and (known.rev > seen.rev or _is_stale(lines, known, seen)):
+        if away < least and (known.rev > seen.rev or _is_stale(text, known, seen, unread=unread)):
             best, least = known, away
     return best
 
@@ -52,17 +62,37 @@ def removed_lines(text: bytes, seen: bytes, before: bytes) -> tuple[str, ...]:
     return tuple(key.decode("utf-8", errors="backslashreplace") for key in lines if key.strip())
 
 
-def _is_stale(lines: Counter[bytes], older: Known, seen: Known) -> bool:
-    """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that corrects it."""
-    old, new = _bag(older.data), _bag(seen.data)
+def _is_unread(saved: datetime, came: datetime) -> bool:
+    return -LONGEST_BEFORE_SECONDS < (saved - came).total_seconds() < READ_SECONDS
+
+
+def _is_stale(text: bytes, older: Known, seen: Known, *, unread: bool) -> bool:
+    """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that corrects it.
+    `unread`: nobody can have corrected it.
+    """
+    lines, old, new = _bag(text), _bag(older.data), _bag(seen.data)
     # An empty line shows nothing: every text has some.
     added = Counter({line: count for line, count in (new - old).items() if line.strip()})
     if not added or added & lines:
         return False
     if 2 * (old & lines).total() < max(old.total(), 1):
         return False
-    own = list(lines - old)[:COMPARED]
-    return not any(_alike(mine, their) for mine in own for their in list(added)[:COMPARED])
+    return unread or not _corrects(text, seen.data, own=lines - old, added=added)
+
+
+def _corrects(text: bytes, seen: bytes, *, own: Collection[bytes], added: Collection[bytes]) -> bool:
+    """Whether lines of its own stand in the place of ones that were added, alike and not fewer."""
+    a, b = keys_of(lines_of(seen)), keys_of(lines_of(text))
+    at_a = at_b = compared = 0
+    for i, j in [*matches(a, b), (len(a), len(b))]:
+        gone = [line for line in a[at_a:i] if line in added]
+        mine = [line for line in b[at_b:j] if line in own]
+        if len(gone) <= len(mine) and compared < COMPARED:
+            compared += len(gone)
+            if any(_alike(one, other) for one in mine[:COMPARED] for other in gone[:COMPARED]):
+                return True
+        at_a, at_b = i + 1, j + 1
+    return False
 
 
 def _alike(a: bytes, b: bytes) -> bool:

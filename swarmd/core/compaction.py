@@ -29,9 +29,10 @@ OUTPUT_BYTES = 256 * 1024
 """So much a program may print at least, however small its summary is to be."""
 THINKING_TOKENS = 8_000
 """What a model that thinks by itself may take for that, beyond the summary."""
-_SEED = re.compile(
-    rf"{re.escape(HEADING)}\s+\(Made by swarmd on [0-9: -]+UTC; the whole text is in archive/\S+\.md\.\)\s+"
-)
+_ABOUT = r"\(Made by swarmd on [0-9: -]+UTC; the whole text is in archive/\S+\.md\.\)"
+_SEED = re.compile(rf"{re.escape(HEADING)}\s+{_ABOUT}\s+")
+_SEED_ALONE = re.compile(rf"^{_ABOUT}[ \t\r]*\n?", re.MULTILINE)
+"""Where somebody has written between the heading and it: its date is none of the notes'."""
 _POINTER = re.compile(rb"\(Older blocks are in archive/\S+\.md\.\)\r?\n(\r?\n)?")
 
 
@@ -142,7 +143,9 @@ def seeded(summary: str, archive: str, at: datetime) -> bytes:
 
 def without_seed(text: str) -> str:
     """The notes without swarmd's own words about an earlier summary, which are no notes."""
-    return _SEED.sub("", text.removeprefix("\ufeff"), count=1) if HEADING in text else text
+    if HEADING in text:
+        text = _SEED.sub("", text.removeprefix("\ufeff"), count=1)
+    return _SEED_ALONE.sub("", text) if "(Made by swarmd on " in text else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
 
+from swarmd.core.ancestry import Known
 from swarmd.core.digests import digest
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.memory import is_archive
@@ -122,27 +122,28 @@ def session_of(by: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def last_revisions(
-    connection: sqlite3.Connection, agent: str, path: str, count: int
-) -> list[tuple[int, bytes]]:
-    """The newest revisions that hold a text, newest first."""
-    found = ((rev, data) for rev, data in _newest_first(connection, agent, path) if data is not None)
-    return list(islice(found, count))
+def last_revisions(connection: sqlite3.Connection, agent: str, path: str) -> Iterator[Known]:
+    """The revisions that hold a text, newest first."""
+    return (
+        Known(rev=rev, data=data, at=from_text(at))
+        for rev, at, data in _newest_first(connection, agent, path)
+        if data is not None
+    )
 
 
 def is_start_of_a_revision(connection: sqlite3.Connection, agent: str, path: str, data: bytes) -> bool:
     """Whether a revision of the file is this text or starts with it."""
     return any(
-        text is not None and text.startswith(data) for _, text in _newest_first(connection, agent, path)
+        text is not None and text.startswith(data) for _, _, text in _newest_first(connection, agent, path)
     )
 
 
 def _newest_first(
     connection: sqlite3.Connection, agent: str, path: str
-) -> Iterator[tuple[int, bytes | None]]:
+) -> Iterator[tuple[int, str, bytes | None]]:
     read = texts.Texts(connection)
     rows = connection.execute(
-        "SELECT rev, hash FROM revisions WHERE agent = ? AND path = ? AND hash IS NOT NULL ORDER BY rev DESC",
+        "SELECT rev, at, hash FROM revisions WHERE agent = ? AND path = ? AND hash IS NOT NULL ORDER BY rev DESC",
         (agent, path),
     )
-    return ((row[0], read.of_digest(row[1])) for row in rows)
+    return ((row[0], row[1], read.of_digest(row[2])) for row in rows)

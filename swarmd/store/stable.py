@@ -10,6 +10,7 @@ import os
 import stat
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from swarmd.core.digests import digest
 from swarmd.store.disk import Disk
@@ -40,6 +41,8 @@ class File:
     mode: int = 0o600
     uid: int = field(default_factory=os.geteuid)
     gid: int = field(default_factory=os.getegid)
+    saved: datetime | None = None
+    """When its bytes were written, as the file system says."""
     look: Look | None = None
     """How it looked, where as long as it looks so it holds these very bytes."""
 
@@ -101,8 +104,9 @@ def _read_open(fd: int, limit: int, disk: Disk) -> Found:
                 if lease or _same(before, os.fstat(fd)):
                     # Under a lease nobody has it open for writing, nor mapped: a later change shows.
                     look = look_of(before) if lease and _age(before) >= SETTLED_SECONDS else None
+                    saved = _instant(before.st_mtime)
                     return File(data=data, digest=digest(data), mode=stat.S_IMODE(before.st_mode) & 0o777,
-                                uid=before.st_uid, gid=before.st_gid, look=look)  # fmt: skip
+                                uid=before.st_uid, gid=before.st_gid, saved=saved, look=look)  # fmt: skip
         finally:
             if lease:
                 disk.end_lease(fd)
@@ -111,6 +115,14 @@ def _read_open(fd: int, limit: int, disk: Disk) -> Found:
         pause = 0.02 if lease is False and waited < QUIET_SECONDS else 0.25
         disk.sleep(pause)
         waited += pause
+
+
+def _instant(seconds: float) -> datetime | None:
+    """None: no clock has such a time; whoever sets a file's times may set any."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def _unfit(at: os.stat_result, limit: int) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from swarmd.core.ancestry import Known, base_of, removed_lines
@@ -46,3 +48,41 @@ def test_an_empty_line_that_both_have_is_no_sign_that_a_text_knows_what_was_seen
     seen = Known(rev=2, data=b"# Summary\n\nwhat the three were about\n\n- an addition\n")
     old = Known(rev=1, data=b"# Notes\n\none\ntwo\nthree\n")
     assert base_of(old.data + b"by hand\n", seen, [seen, old]).rev == 1
+
+
+LIST = Known(rev=1, data=b"- eggs: to be bought on Monday\n- end\n")
+LONGER = Known(rev=2, data=LIST.data.replace(b"- end", b"- milk: to be bought on Tuesday\n- end"))
+CAME = datetime(2026, 4, 20, 14, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "rev"),
+    [
+        (LONGER.data.replace(b"Tuesday", b"Friday"), 2),  # in its place: a correction
+        (b"- bread: to be bought on Friday\n" + LIST.data, 1),  # elsewhere: a stale editor's own line
+        (LIST.data + b"- bread: to be bought on Friday\n", 1),
+    ],
+)
+def test_a_line_that_reads_like_an_added_one_corrects_it_only_in_its_place(text, rev):
+    assert base_of(text, LONGER, [LONGER, LIST]).rev == rev
+
+
+def test_one_line_does_not_correct_several_that_were_added():
+    added = b"- milk: to be bought on Tuesday\n- rice: to be bought on Tuesday\n"
+    seen = Known(rev=2, data=LIST.data + added)
+    assert base_of(LIST.data + b"- tea: to be bought on Tuesday\n", seen, [seen, LIST]).rev == 1
+
+
+@pytest.mark.parametrize(
+    ("after", "rev"),
+    [
+        (2, 1),  # nobody reads and corrects so fast
+        (-30, 1),  # written before the line came, put in its place after it
+        (60, 2),
+        (-86400, 2),  # a clock that was set, or a copy that kept its date
+    ],
+)
+def test_what_was_saved_before_anybody_could_read_a_line_is_no_correction_of_it(after, rev):
+    seen = Known(rev=2, data=LIST.data + b"- milk: to be bought on Tuesday\n", at=CAME)
+    text = LIST.data + b"- milk: to be bought on Friday\n"
+    assert base_of(text, seen, [seen, LIST], CAME + timedelta(seconds=after)).rev == rev

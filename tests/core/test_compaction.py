@@ -137,6 +137,12 @@ def test_the_new_file_says_what_it_is_and_where_it_comes_from_and_the_next_summa
     )
 
 
+def test_what_swarmd_says_of_a_summary_is_no_note_either_where_somebody_has_written_a_line_before_it():
+    data = compaction.seeded("- one\n", NAME, AT).decode()
+    heading, _, rest = data.partition("\n")
+    assert compaction.without_seed(f"{heading}\n- mine\n{rest}") == f"{heading}\n- mine\n\n\n- one\n"
+
+
 BLOCKS = [
     f"### agent (session {day}) \u2014 2026-04-{day:02}T10:00:00+00:00\n\n## said\n{'word ' * 20}\n\n---\n\n"
     for day in range(1, 11)

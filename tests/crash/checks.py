@@ -29,7 +29,7 @@ def memory(story: Story, connection: sqlite3.Connection, told: Told, lines: Mapp
     found: list[str] = []
     if connection.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
         found.append("I8: integrity_check")
-    found += _files_are_heads(connection, story.state)
+    found += files_are_heads(connection, story.state)
     now, history = _texts(connection, story.notes)
     for line, saved in lines.items():
         if (line in now) != saved:
@@ -44,7 +44,7 @@ def memory(story: Story, connection: sqlite3.Connection, told: Told, lines: Mapp
     return found
 
 
-def _files_are_heads(connection: sqlite3.Connection, state: Path) -> Iterator[str]:
+def files_are_heads(connection: sqlite3.Connection, state: Path) -> Iterator[str]:
     heads = connection.execute(
         "SELECT h.agent, h.path, b.data FROM heads h LEFT JOIN blobs b USING (hash)"
     ).fetchall()

@@ -10,7 +10,7 @@ SUMMARY = f"# Notes\n{LINE}\n"
 
 
 def main() -> None:
-    assert "something worth knowing" in sys.stdin.read()
+    assert "worth knowing" in sys.stdin.read()
     sys.stdout.write(SUMMARY)
 
 

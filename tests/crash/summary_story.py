@@ -133,8 +133,8 @@ class SummaryStory(SessionStory):
             found += checks.memory(self, connection, told, {summarize.LINE: done})
             found += self._kept(connection, told, done)
             found += session_checks.verified(connection, places)
-        found += [f"{path} is left" for path in session_checks.strays(places)]
-        found += [f"process {pid} is left" for pid in session_checks.leftovers()]
+        found += [f"{path} was left behind" for path in session_checks.strays(places)]
+        found += [f"process {pid} outlived its session" for pid in session_checks.leftovers()]
         return found + checks.others(self)
 
     def _kept(self, connection: sqlite3.Connection, told: Told, done: bool) -> Iterator[str]:

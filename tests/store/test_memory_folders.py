@@ -90,6 +90,26 @@ def test_a_stale_editor_does_not_take_back_what_an_agent_wrote(place):
     assert place.text() == "one\ntwo\nby hand\nfrom the agent\n"
 
 
+def test_an_editor_that_was_open_for_many_sessions_takes_back_nothing(place):
+    place.save({"MEMORY.md": "one\ntwo\n"})
+    text = "one\ntwo\n"
+    for number in range(40):
+        text += f"from session {number}\n"
+        place.save({"MEMORY.md": text}, session=number + 1)
+    place.file().write_text("one\nby hand\ntwo\n")
+    place.folders.settle(AGENT)
+    assert place.text() == text.replace("one\n", "one\nby hand\n")
+    assert place.conflicts() == []
+
+
+def test_a_file_with_a_time_that_no_clock_has_is_taken_as_any_other(place):
+    place.save({"MEMORY.md": "one\n"})
+    place.file().write_text("one\nby hand\n")
+    os.utime(place.file(), (2**40, 2**40))
+    place.folders.settle(AGENT)
+    assert place.head().data == b"one\nby hand\n"
+
+
 def test_a_person_can_remove_what_an_agent_wrote_and_it_is_told(place):
     place.save({"MEMORY.md": "one\ntwo\n"})
     place.save({"MEMORY.md": "one\ntwo\nfrom the agent\n"})
