@@ -120,8 +120,8 @@ class Editor:
 
 def main() -> None:
     file, desk, name, seed, words = sys.argv[1:]
-    stop = Path(desk) / "stop"
-    Editor(Path(file), Path(desk), name, seed, words).work(stop.exists)
+    stop, parent = Path(desk) / "stop", os.getppid()
+    Editor(Path(file), Path(desk), name, seed, words).work(lambda: stop.exists() or os.getppid() != parent)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Kills a session at every call that changes something, recovers (and kills that too), and checks the promises.
 
 `python -m tests.crash.run --all` runs everything; `--every N` each Nth point, with fewer scenarios unless `--wide` is
-given; `--only STYLE@MOMENT[-stale]/VARIANT:N:M` repeats one case, as it was printed: n is the call at which the session
+given; `--points N` only N points of each variant; `--only STYLE@MOMENT[-stale]/VARIANT:N:M` repeats one case, as it was printed: n is the call at which the session
 was killed, m that of the recovery (0: not killed). Exits with 1 where any broke.
 
 The variants `edits`, `moves` and `shared` are one commit to a memory folder, `script` and `command` a whole session as
-`swarmd run` makes it: with the agent's part played in the daemon's process, and by a program of its own.
+`swarmd run` makes it: with the agent's part played in the daemon's process, and by a program of its own. `log`, `team`,
+`subject`, `held`, `consolidate` and `approval` are sessions and acts of memory, `compact`, `summarized` and
+`summarizer` compactions: with a person's summary, and with a summarizer in the daemon's process and as a program.
 """
 
 from __future__ import annotations
@@ -52,6 +54,28 @@ class Worker:
     counts: Counter[str] = field(default_factory=Counter)
     wrong: int = 0
     turn: int = 0
+
+    def sample(self, variants: list[str], points: int) -> None:
+        """So many points of each variant: a kill, one with one of the recovery, a power cut, and so on in turn."""
+        for number, variant in enumerate(variants):
+            if number % self.parts != self.part:
+                continue
+            scenario = Scenario(variant=variant)
+            calls = self.stage.play(scenario, 0)[0].calls
+            self.counts[f"{variant} scenarios"] += 1
+            chance = random.Random(f"{variant}:{points}")
+            for k in range(points):
+                n, kind = chance.randrange(k * calls // points, (k + 1) * calls // points) + 1, k % 3
+                m = chance.randrange(1, self.stage.story.recovery_calls) if kind == 1 else 0
+                if kind == 2:
+                    self._count("cuts", scenario, f"{n}:cut{k}", cases.cut(self.stage, scenario, n, k))
+                else:
+                    self._count(
+                        "again" if m else "kills",
+                        scenario,
+                        f"{n}:{m}",
+                        cases.case(self.stage, scenario, n, m),
+                    )
 
     def run(self, variants: list[str]) -> None:
         chance = random.Random(self.part)
@@ -148,12 +172,11 @@ def report(outputs: list[str], seconds: float, arguments: argparse.Namespace) ->
                 counts.update(json.loads(found[2]))
             else:
                 print(line)
-    print(
-        f"at each call that changes something{'' if arguments.all else f', each {arguments.every}th of them'}:"
-    )
+    which = "" if arguments.all else f", each {arguments.every}th of them"
+    print(f"at each call that changes something{which}:" if not arguments.points else "at some calls:")
     for variant in arguments.variant or STORIES:
         # Every worker goes through all scenarios.
-        counts[f"{variant} scenarios"] //= max(done, 1)
+        counts[f"{variant} scenarios"] //= 1 if arguments.points else max(done, 1)
         facts = [f"{counts[f'{variant} {kind}']} {text}" for kind, text in KINDS.items()]
         print(f"  {variant}: {', '.join(facts)}")
     ran = sum(count for name, count in counts.items() if not name.endswith("scenarios"))
@@ -180,6 +203,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--again", type=int, default=1, help="kills of the recovery, for each point")
     parser.add_argument("--cuts", type=int, default=2, help="power cuts, for each point")
+    parser.add_argument("--points", type=int, help="of each variant only so many points, and nobody comes")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -196,7 +220,10 @@ def main() -> int:
         return int(bool(found))
     worker = Worker(stage=stage, part=arguments.part, parts=arguments.jobs, every=arguments.every,
                     again=arguments.again, cuts=arguments.cuts, wide=arguments.wide)  # fmt: skip
-    worker.run(arguments.variant or list(STORIES))
+    if arguments.points:
+        worker.sample(arguments.variant or list(STORIES), arguments.points)
+    else:
+        worker.run(arguments.variant or list(STORIES))
     print(f"done {worker.wrong} {json.dumps(worker.counts)}")
     return int(bool(worker.wrong))
 

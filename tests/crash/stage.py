@@ -27,14 +27,16 @@ from tests.crash.summary_story import SummaryStory
 from tests.store.memory_place import PatientDisk
 
 PATIENCE = 60.0
-STORIES: dict[str, type[Story]] = {
+SESSION_STORIES: dict[str, type[Story]] = {
     **dict.fromkeys(SESSIONS, SessionStory),
     **dict.fromkeys(VARIANTS, FolderStory),
     **dict.fromkeys(COMPACTIONS, CompactStory),
-    **dict.fromkeys(SUMMARIES, SummaryStory),
-    "log": LogStory, "consolidate": ConsolidateStory, "team": TeamStory, "subject": SubjectStory,
-    "held": HeldStory, "approval": ApprovalStory,
+}
+MEMORY_STORIES: dict[str, type[Story]] = {
+    "log": LogStory, "team": TeamStory, "subject": SubjectStory, "consolidate": ConsolidateStory,
+    "held": HeldStory, "approval": ApprovalStory, **dict.fromkeys(SUMMARIES, SummaryStory),
 }  # fmt: skip
+STORIES = {**SESSION_STORIES, **MEMORY_STORIES}
 """Who tells each variant."""
 
 
