@@ -2,8 +2,9 @@
 # make demo    a small tree of agents, live, without any key
 # make lint    the checks without the tests
 # make test-clients    install Claude Code, Codex and opencode into .clients (npm, 1 GB), and the tests with them
-# make crash   kills and power cuts at each 8th step of a session, against the promises: half an hour on two cores
-#              (at every step: .venv/bin/python -m tests.crash.run --all, some hours)
+# make crash   kills and power cuts at each 8th step of a session and each 61st of what keeps its memory, against the
+#              promises, and kills of a daemon whose memory people edit: an hour and a half on two cores
+#              (at every step: .venv/bin/python -m tests.crash.run --all, a day)
 # make bench   the measurements
 # make clean   remove .venv and what the tools left
 #
@@ -41,7 +42,9 @@ demo: .venv/.run
 	$(VENV) -m $(DEMO)
 
 crash: .venv/.dev
-	$(VENV) -m tests.crash.run --every 8 --wide
+	$(VENV) -m tests.crash.run --every 8 --wide --stories sessions
+	$(VENV) -m tests.crash.run --every 61 --wide --stories memory
+	$(VENV) -m tests.crash.together --seeds 60
 
 bench: .venv/.dev
 	$(VENV) -m tests.bench

@@ -28,12 +28,13 @@ from pathlib import Path
 from tests.crash import cases
 from tests.crash.person import Scenario
 from tests.crash.shim import build, compiler
-from tests.crash.stage import STORIES, Stage
+from tests.crash.stage import MEMORY_STORIES, SESSION_STORIES, STORIES, Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 TELL_SECONDS = 60.0
 CLOSER = 4
 """A session that nobody comes to is looked at at that many more points."""
+SORTS = {"sessions": SESSION_STORIES, "memory": MEMORY_STORIES}
 KINDS = {
     "scenarios": "scenarios", "kills": "kills of the session", "again": "of them with one of the recovery",
     "nested": "kills at each call of the recovery", "cuts": "power cuts",
@@ -174,7 +175,7 @@ def report(outputs: list[str], seconds: float, arguments: argparse.Namespace) ->
                 print(line)
     which = "" if arguments.all else f", each {arguments.every}th of them"
     print(f"at each call that changes something{which}:" if not arguments.points else "at some calls:")
-    for variant in arguments.variant or STORIES:
+    for variant in arguments.variant:
         # Every worker goes through all scenarios.
         counts[f"{variant} scenarios"] //= 1 if arguments.points else max(done, 1)
         facts = [f"{counts[f'{variant} {kind}']} {text}" for kind, text in KINDS.items()]
@@ -200,6 +201,7 @@ def main() -> int:
     parser.add_argument(
         "--variant", action="append", choices=list(STORIES), help="only this one (may be repeated)"
     )
+    parser.add_argument("--stories", choices=list(SORTS), help="only those of this sort")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--again", type=int, default=1, help="kills of the recovery, for each point")
     parser.add_argument("--cuts", type=int, default=2, help="power cuts, for each point")
@@ -209,6 +211,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.only:
         arguments.jobs = 1
+    arguments.variant = arguments.variant or list(SORTS.get(arguments.stories, STORIES))
     if arguments.all:
         arguments.every, arguments.wide = 1, True
     if arguments.folder is None:
@@ -221,9 +224,9 @@ def main() -> int:
     worker = Worker(stage=stage, part=arguments.part, parts=arguments.jobs, every=arguments.every,
                     again=arguments.again, cuts=arguments.cuts, wide=arguments.wide)  # fmt: skip
     if arguments.points:
-        worker.sample(arguments.variant or list(STORIES), arguments.points)
+        worker.sample(arguments.variant, arguments.points)
     else:
-        worker.run(arguments.variant or list(STORIES))
+        worker.run(arguments.variant)
     print(f"done {worker.wrong} {json.dumps(worker.counts)}")
     return int(bool(worker.wrong))
 

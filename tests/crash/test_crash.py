@@ -10,23 +10,51 @@ import pytest
 
 from tests.crash.run import ROOT
 from tests.crash.shim import compiler
-from tests.crash.stage import STORIES
+from tests.crash.stage import MEMORY_STORIES, SESSION_STORIES
 
 EVERY = 127
 """A prime, so that the points of one scenario are not those of the next."""
+POINTS = 3
+"""Of each story of the memory: a kill, one with another of the recovery, a power cut."""
+SEEDS = 2
+needs_compiler = pytest.mark.skipif(
+    compiler() is None, reason="there is no C compiler to build the shim with"
+)
+
+
+def ran(module: str, *arguments: str) -> str:
+    command = [sys.executable, "-m", f"tests.crash.{module}", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(420)
-@pytest.mark.skipif(compiler() is None, reason="there is no C compiler to build the shim with")
+@needs_compiler
 def test_no_promise_breaks_wherever_a_session_and_its_recovery_are_killed():
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.crash.run", "--every", str(EVERY), "--jobs", "2"],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    ran = re.search(r"(\d+) points ran, 0 broke", done.stdout)
-    assert ran is not None
-    assert int(ran[1]) > 900
-    for variant in STORIES:
-        assert re.search(rf"{variant}: \d+ scenarios, [1-9]\d+ kills of the session", done.stdout)
+    told = ran("run", "--every", str(EVERY), "--jobs", "2", "--stories", "sessions")
+    points = re.search(r"(\d+) points ran, 0 broke", told)
+    assert points is not None
+    assert int(points[1]) > 900
+    for variant in SESSION_STORIES:
+        assert re.search(rf"{variant}: \d+ scenarios, [1-9]\d+ kills of the session", told)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@needs_compiler
+def test_no_promise_of_the_memory_breaks_where_a_session_or_an_operators_act_is_killed():
+    told = ran("run", "--points", str(POINTS), "--jobs", "2", "--stories", "memory")
+    assert f"{POINTS * len(MEMORY_STORIES)} points ran, 0 broke" in told
+    for variant in MEMORY_STORIES:
+        assert re.search(rf"{variant}: 1 scenarios, 1 kills of the session, 1 of .*, 1 power cuts", told)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@needs_compiler
+def test_no_line_is_lost_where_two_people_sessions_and_compactions_edit_one_memory_and_the_daemon_is_killed():
+    told = ran("together", "--seeds", str(SEEDS))
+    assert f"{SEEDS} seeds ran, 0 broke" in told
+    assert re.search(r"\b[1-9]\d* compactions committed", told)

@@ -43,7 +43,7 @@ ALIKE = dict.fromkeys(WORDS, "wrote a line of the list")
 """What they write in some of the seeds: lines that could each be the correction of another."""
 MOST_CALLS = 1500
 """A daemon that nobody kills makes at least so many calls in LIFE_SECONDS."""
-LIFE_SECONDS = 4.0
+LIFE_SECONDS = 3.0
 FAILURES = ("while it was summarized", "which is no less than", "with its heading the summary has")
 """How a compaction may fail: others were faster, or there is little to make smaller."""
 NOTES = f"# Notes\n{part.NOTES}"
@@ -143,7 +143,8 @@ class Together:
         finally:
             if process.poll() is None:
                 process.terminate()
-                assert process.wait(PATIENCE) == 0, "the daemon failed at its end"
+                status = process.wait(PATIENCE)
+                assert status == 0, f"the daemon has ended with status {status}"
             process.wait()
 
     def _ready(self, daemon: subprocess.Popen[bytes]) -> None:
