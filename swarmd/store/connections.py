@@ -50,7 +50,8 @@ class _Reading(sqlite3.Connection):
     """Closes when nobody has it any more, in whatever thread that is."""
 
     def __del__(self) -> None:
-        self.close()
+        with contextlib.suppress(sqlite3.ProgrammingError):  # it was never opened
+            self.close()
 
 
 class Readers:
