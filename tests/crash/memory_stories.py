@@ -25,6 +25,8 @@ from tests.crash.story import Told
 from tests.store.memory_place import PatientDisk
 
 STYLES = ("vim", "atomic", "append", "twice")
+WORKS = 40
+"""So many calls before the last exchange a session is at work."""
 SHARED = "# Notes\n" + part.NOTES
 
 
@@ -39,10 +41,13 @@ class MemoryStory(SessionStory):
         self.all_calls_are_ours = True
 
     def visits(self, calls: int, swaps: list[int], *, few: bool) -> Iterable[tuple[str, int]]:
+        """Before and after it, while the session works, and around the exchange at its end."""
         last = swaps[-1] if swaps else calls // 2
         if few:
             return [("vim", last)]
-        return product(STYLES, (0, -1, swaps[0] if swaps else calls // 3, last - 2, last, last + 1))
+        return product(
+            STYLES, (0, -1, swaps[0] if swaps else calls // 3, last - WORKS, last - 2, last, last + 1)
+        )
 
     def runner(self) -> Mapping[str, object]:
         return {"kind": "script", "part": self.variant, "told": str(self.acts)}
@@ -232,6 +237,11 @@ class ConsolidateStory(MemoryStory):
     lines: ClassVar = {"- AGENT ordered": 1, "- AGENT moved": 1}
     wrote = ("MEMORY.md", "b.md", "new/b.md")
     others = ("keys", "key_history", "handoffs", "handoff_entries", "reports")
+
+    def visits(self, calls: int, swaps: list[int], *, few: bool) -> Iterable[tuple[str, int]]:
+        """Also in short form somebody comes while it works: then it is overtaken."""
+        found = list(super().visits(calls, swaps, few=few))
+        return [*found, ("atomic", swaps[-1] - WORKS)] if few else found
 
     def tables(self) -> str:
         return '[consolidate]\ncommand = ["tidy"]\n[[memory.shared]]\nname = "team"\nwrite = true\n'
