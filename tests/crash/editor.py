@@ -39,7 +39,8 @@ class Editor:
         line = f"- {self._name} {self._number}: {self._words}\n"
         style = chance.choice(STYLES)
         for _ in range(LOADS):
-            loaded = self._file.read_bytes()
+            with self._alone():
+                loaded = self._file.read_bytes()
             time.sleep(chance.choice((0.0, 0.0, 0.01, 0.05, 0.3)))
             with self._alone():
                 now = self._file.read_bytes()
@@ -98,7 +99,7 @@ class Editor:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Nobody else saves."""
+        """The other person does not save, so that nobody loads half of a text."""
         with (self._desk / "lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
