@@ -233,9 +233,11 @@ class Together:
         ]
 
     def _of_sessions(self, connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
-        """The lines of what was committed, and of what was not."""
+        """The lines of what was committed, a summary's too, and of what was not."""
         written: list[str] = []
         unsaved: list[str] = []
+        if connection.execute("SELECT 1 FROM revisions WHERE how = 'compact'").fetchone():
+            written.append(f"{summarize.LINE}\n")
         for row in connection.execute(
             "SELECT id, outcome, checkpoints FROM sessions WHERE trigger = 'manual'"
         ):
