@@ -3,7 +3,7 @@
 # make lint    the checks without the tests
 # make test-clients    install Claude Code, Codex and opencode into .clients (npm, 1 GB), and the tests with them
 # make crash   kills and power cuts at each 8th step of a session and each 61st of what keeps its memory, against the
-#              promises, and kills of a daemon whose memory people edit: an hour and a half on two cores
+#              promises, and kills of a daemon whose memory people edit: an hour or more on two cores
 #              (at every step: .venv/bin/python -m tests.crash.run --all, a day)
 # make bench   the measurements
 # make clean   remove .venv and what the tools left
