@@ -57,7 +57,7 @@ def _end_lost(store: Store, host: Host, row: windows.Row, now: datetime) -> None
     staged, made = _left(store, host, row, now) if saves else ([], [])
     # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
     # has made of its memory is kept before that, should this process die meanwhile too.
-    if journal.keep_left(Path(where.folder), made):
+    if not saves or journal.keep_left(Path(where.folder), made):
         _clear(*others, where)
     _write(store, row, [*staged, *made], now)
     _clear(*others, where)

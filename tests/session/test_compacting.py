@@ -13,10 +13,12 @@ from swarmd.core.agent import Limits, MemoryRules
 from swarmd.core.summaries import system_text
 from swarmd.core.wire import Captured, Usage
 from swarmd.runners.outcomes import RunCancelled
+from swarmd.runners.workspace import prepare
 from swarmd.session import flow
 from swarmd.session.machine import host_of
 from swarmd.session.recovery import recover
 from swarmd.store import sessions
+from swarmd.store.database import Writer
 
 NAME = "archive/history_2026-11-30_09-00-00.md"
 DAYS = ("2026-11-02", "2026-11-09", "2026-11-16")
@@ -492,6 +494,28 @@ def test_one_that_was_lost_with_the_daemon_has_changed_nothing_and_left_no_draft
     session = notes.session(1)
     assert (session["outcome"], session["draft"], unchanged(notes)) == ("lost", None, True)
     assert notes.live() == [], "it is not retried as a session of the agent's work is"
+
+
+def test_nothing_that_its_summarizer_was_given_stays_where_recovery_is_killed_too(notes, monkeypatch):
+    async def script(part):
+        prepare(host_of(notes.places), str(part.request.session), prompt=b"the notes",
+                memory=part.request.memory, read_only=())  # fmt: skip
+        raise Killed
+
+    def dies(*_):
+        raise Killed
+
+    with pytest.raises(Killed):
+        compact(notes, script)
+    notes.close()
+    notes.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "do", dies)
+        with pytest.raises(Killed):
+            recover(notes.store, host_of(notes.places), notes.clock.now())
+    folder = notes.places.state / "sessions/1"
+    assert [path.name for path in folder.iterdir() if path.name != "transcript.jsonl"] == []
+    assert recover(notes.store, host_of(notes.places), notes.clock.now()) == [1]
 
 
 def test_one_that_only_waited_ends_with_the_daemon(notes):
