@@ -63,7 +63,7 @@ _READS = (
     _read("why", "Why an agent did or did not run lately, and what comes next.", _AGENT,
           Arg(name="time", kind="time", required=False, help="around this moment"), _COUNT),
     _read("next", "When agents are due.", _ONE, _COUNT),
-    _read("log", "What has happened, newest first: sessions, slots that did not start, acts of operators.", _ONE,
+    _read("log", "What has happened, newest first: sessions, slots that did not start, acts of operators, approvals.", _ONE,
           *_LIST),
     _read("prompt", "Exactly what a session of the agent would be given now; nothing is spent.", _AGENT,
           Arg(name="trigger", required=False, help="as if this had started it: cron, every, at, manual, handoff ..."),
