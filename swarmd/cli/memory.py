@@ -27,6 +27,7 @@ from swarmd.cli.params import (
     read_file,
     read_text,
     split_agent,
+    text_for,
     usage,
 )
 from swarmd.cli.searching import memory_search
@@ -130,7 +131,7 @@ def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None)
 def write_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
     """`-` as TEXT reads standard input."""
     agent, (file, text) = _split(invocation, agent, words, ["FILE", "TEXT"])
-    text = read_text(text, "a file's text", may_be_empty=True)
+    text = text_for(invocation, agent, text, "a file's text", may_be_empty=True)
     invocation.show(invocation.call("memory_write", agent=agent, file=file, text=text), _written)
 
 
@@ -141,7 +142,7 @@ def write_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
 def append_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
     """`-` as TEXT reads standard input."""
     agent, (file, text) = _split(invocation, agent, words, ["FILE", "TEXT"])
-    text = read_text(text, "what is to be appended")
+    text = text_for(invocation, agent, text, "what is to be appended")
     invocation.show(invocation.call("memory_append", agent=agent, file=file, text=text), _written)
 
 
@@ -223,7 +224,8 @@ def compact_memory(
     agent, _ = _split(invocation, agent, words, [])
     summary = None
     if summary_file is not None:
-        summary = read_text("-", "a summary") if summary_file == "-" else read_file(summary_file)
+        with invocation.agent_first(agent):
+            summary = read_text("-", "a summary") if summary_file == "-" else read_file(summary_file)
     elif output.on_terminal():
         output.note(f"it may take a while; `swarmd session log {str(agent).partition('@')[0]} -f` follows it")
     document = invocation.call("memory_compact", agent=agent, summary=summary)

@@ -6,9 +6,9 @@ import base64
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -17,6 +17,9 @@ from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, usage
 from swarmd.errors import BadInput, Failed, NotFound, Refused
+
+if TYPE_CHECKING:
+    from swarmd.core.takeover import Format, Found, Plan
 
 FORMATS = ("swarms", "conversation", "claude", "markdown")
 _TAKEN = output.columns_of("what file=path bytes ~rev ~source")
@@ -56,15 +59,9 @@ def import_memory(
     invocation.operator_only("memory import")
     if merge and replace:
         usage("only one of --merge and --replace may be there")
-    plan = _plan(source, format, all_files=all_files)
-    if plan.bad and not skip_bad:
-        named = "; ".join(f"{bad['file']}: {bad['why']}" for bad in plan.bad[:_NAMED])
-        more = f" and {len(plan.bad) - _NAMED} more" if len(plan.bad) > _NAMED else ""
-        raise BadInput(f"nothing is imported from {source}: {named}{more}; --skip-bad takes the rest")
-    if plan.problems:
-        raise BadInput(f"nothing is imported from {source}: {'; '.join(plan.problems[:_NAMED])}")
-    if not plan.items:
-        raise NotFound(f"there is nothing to import in {source}")
+    with invocation.agent_first(agent):
+        plan = _plan(source, format, all_files=all_files)
+        _must_be_good(plan, source, skip_bad=skip_bad)
     files = [
         {"path": item.path, "base64": base64.b64encode(item.data).decode(), "log": item.log}
         for item in plan.items
@@ -78,12 +75,26 @@ def import_memory(
     invocation.show({**done, "items": rows, **takeover.report(plan)}, _imported)
 
 
-def _plan(source: Path, format: str | None, *, all_files: bool) -> Any:
+def _must_be_good(plan: Plan, source: Path, *, skip_bad: bool) -> None:
+    """Raises BadInput or NotFound where nothing of it, or not all that should, can come."""
+    if plan.bad and not skip_bad:
+        named = "; ".join(f"{bad['file']}: {bad['why']}" for bad in plan.bad[:_NAMED])
+        more = f" and {len(plan.bad) - _NAMED} more" if len(plan.bad) > _NAMED else ""
+        raise BadInput(f"nothing is imported from {source}: {named}{more}; --skip-bad takes the rest")
+    if plan.problems:
+        raise BadInput(f"nothing is imported from {source}: {'; '.join(plan.problems[:_NAMED])}")
+    if not plan.items:
+        raise NotFound(f"there is nothing to import in {source}")
+
+
+def _plan(source: Path, format: str | None, *, all_files: bool) -> Plan:
     from swarmd.cli import foreign
+    from swarmd.cli.import_sources import must_fit
     from swarmd.core import takeover
 
     if not source.exists():
         raise NotFound(f"there is no {source}")
+    must_fit(source, format, all_files=all_files)
     if not source.is_dir():
         if format == "conversation" or (format is None and source.suffix.lower() in foreign.CONVERSATIONS):
             return takeover.of_conversation(foreign.read_conversation(source), source.name)
@@ -92,16 +103,14 @@ def _plan(source: Path, format: str | None, *, all_files: bool) -> Any:
         except (BadInput, Failed, NotFound) as error:
             raise type(error)(f"{source}: {error}") from None
         return takeover.of_folder(found, _format(format, found, source), all_files=all_files)
-    if format == "conversation":
-        raise BadInput(f"{source} is a folder; name the file of the conversation in it")
     found = foreign.read_folder(source)
     return takeover.of_folder(found, _format(format, found, source), all_files=all_files)
 
 
-def _format(format: str | None, found: Any, source: Path) -> Any:
+def _format(format: str | None, found: Sequence[Found], source: Path) -> Format:
     from swarmd.core import takeover
 
-    chosen = format or takeover.detected(found)
+    chosen = cast("Format | None", format) or takeover.detected(found)
     if chosen is None:
         raise BadInput(
             f"{source}: nothing in it looks like a memory ({', '.join(takeover.SUFFIXES)} files are looked for); name "
@@ -145,8 +154,9 @@ def export_memory(invocation: Invocation, agent: str, folder: Path | None) -> No
         document = invocation.call("memory_export", agent=agent)
         invocation.show(document, lambda found: output.listing(found, _FILES, "the memory is empty"))
         return
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise Refused(f"{folder} is there already and is no empty folder; name another")
+    with invocation.agent_first(agent):
+        if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+            raise Refused(f"{folder} is there already and is no empty folder; name another")
     document = invocation.call("memory_export", agent=agent)
     files = {row["path"]: _data(row) for row in document["items"]}
     if not files:

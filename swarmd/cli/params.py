@@ -38,6 +38,16 @@ def read_text(value: str, noun: str, *, may_be_empty: bool = False) -> str:
     return text
 
 
+def text_for(
+    invocation: Invocation, agent: str | None, value: str, noun: str, *, may_be_empty: bool = False
+) -> str:
+    """As `read_text`, for an agent or another folder's owner: of one that is not there it is told before all that may
+    be wrong with standard input.
+    """
+    with invocation.agent_first(agent if value == "-" else None):
+        return read_text(value, noun, may_be_empty=may_be_empty)
+
+
 def read_standard_input() -> str:
     """All of standard input, as UTF-8 text, byte for byte."""
     if sys.stdin is None:

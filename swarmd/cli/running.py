@@ -85,7 +85,7 @@ def run(
         )
     mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
     document = invocation.call("run", agent=agent, text=text, mode=mode, force=force, from_session=from_session,
-                               subject=subject, **_given(file))  # fmt: skip
+                               subject=subject, **_given(invocation, agent, file))  # fmt: skip
     return report_run(invocation, agent, document)
 
 
@@ -126,7 +126,8 @@ def prompt(
     file: str | None,
 ) -> None:
     """Print exactly what a session would be given now; nothing is spent."""
-    document = invocation.call("prompt", agent=agent, trigger=trigger, at=at, subject=subject, **_given(file))
+    given = _given(invocation, agent, file)
+    document = invocation.call("prompt", agent=agent, trigger=trigger, at=at, subject=subject, **given)
     invocation.show(document, _print_prompt)
 
 
@@ -136,8 +137,9 @@ def _print_prompt(document: Mapping[str, Any]) -> None:
     output.bare("\n\n".join(parts).encode("utf-8", "surrogatepass"))
 
 
-def _given(file: str | None) -> dict[str, str]:
+def _given(invocation: Invocation, agent: str, file: str | None) -> dict[str, str]:
     """The text of `--file` and its absolute path: whoever answers may not be able to read it, or stands elsewhere."""
     if file is None:
         return {}
-    return {"file_text": read_file(file), "file_path": str(Path(file).absolute())}
+    with invocation.agent_first(agent):
+        return {"file_text": read_file(file), "file_path": str(Path(file).absolute())}

@@ -361,7 +361,9 @@ def test_what_is_approved_is_the_sessions_write_and_the_audit_names_the_operator
 
 
 def told_in_log(swarm, **args):
-    lines = [line for line in reversed(swarm.call("log", **args)["items"]) if "approv" in str(line.get("target"))]
+    lines = [
+        line for line in reversed(swarm.call("log", **args)["items"]) if "approv" in str(line.get("target"))
+    ]
     return [(line["what"], line["target"], line["by"]) for line in lines]
 
 
@@ -400,9 +402,15 @@ def test_that_an_approval_expired_stands_in_the_log_of_its_agent(swarm):
     swarm.clock.go(days=2)
     with pytest.raises(Refused, match="has expired"):
         swarm.call("approval_approve", id=1)
-    expired = [line for line in swarm.call("log", agent="studio")["items"] if line["what"] == "approval_expire"]
+    expired = [
+        line for line in swarm.call("log", agent="studio")["items"] if line["what"] == "approval_expire"
+    ]
     assert [line["by"] for line in expired] == ["system"]
-    assert [l["what"] for l in swarm.call("log", agent="game")["items"] if l["kind"] in ("act", "approval")] == []
+    assert [
+        line["what"]
+        for line in swarm.call("log", agent="game")["items"]
+        if line["kind"] in ("act", "approval")
+    ] == []
 
 
 def test_what_was_held_is_not_told_in_a_sessions_own_log(swarm):
