@@ -16,6 +16,7 @@ from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, usage
+from swarmd.core.counts import counted
 from swarmd.errors import BadInput, Failed, NotFound, Refused
 
 if TYPE_CHECKING:
@@ -133,12 +134,11 @@ def _imported(document: Mapping[str, Any]) -> None:
     for note in document["notes"]:
         output.note(note)
     count = sum(row["what"] != "same" for row in document["items"])
+    files, format = f"of {document['agent']}", document["format"]
     if document.get("saved"):
-        output.note(f"{count} files of {document['agent']} are written, from {document['format']}")
+        output.note(f"{counted(count, f'file {files} is', f'files {files} are')} written, from {format}")
     else:
-        output.note(
-            f"nothing is written: {count} files of {document['agent']} would be, from {document['format']}"
-        )
+        output.note(f"nothing is written: {counted(count, 'file')} {files} would be, from {format}")
 
 
 @click.command("export", cls=Command)
@@ -195,4 +195,4 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def _exported(document: Mapping[str, Any]) -> None:
     output.table(document["items"], _FILES)
-    output.note(f"{len(document['items'])} files are written to {document['folder']}")
+    output.note(f"{counted(len(document['items']), 'file is', 'files are')} written to {document['folder']}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from swarmd.core.agent import SharedFolder
+from swarmd.core.counts import counted
 from swarmd.core.fences import SAMPLE_CODE, Ours, Pieces, block, render
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.owners import shared_name
@@ -52,7 +53,7 @@ def shared_part(snapshot: Snapshot, count: Count) -> Part:
         left -= count(render(found, SAMPLE_CODE))
         shown += 1
     rest = [folder.owner for folder in folders[shown:]]
-    note = f"{len(rest):,} more folders: {', '.join(rest)}" if rest else ""
+    note = f"{counted(len(rest), 'more folder')}: {', '.join(rest)}" if rest else ""
     return part("shared", SHARED_ABOUT, pieces, note)
 
 

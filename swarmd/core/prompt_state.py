@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from swarmd.core.counts import counted
 from swarmd.core.fences import Ours, Pieces, block, quoted
 from swarmd.core.memory import ARCHIVE, FIRST_FILE
 from swarmd.core.moments import moment
@@ -83,7 +84,7 @@ def files_part(snapshot: Snapshot, count: Count) -> Part:
     filled = fill(((_file(d),) for d in beside), FILES_TOKENS - NOTE_TOKENS, count)
     of_skills = len(listed) - len(beside)
     told = [_archive(snapshot.archived)] if snapshot.archived else []
-    told += [f"skills/: {of_skills:,} files of skills"] if of_skills else []
+    told += [f"skills/: {counted(of_skills, 'file')} of skills"] if of_skills else []
     lines = tuple(Ours(line=line) for line in told)
     return part(
         "files",
@@ -95,8 +96,7 @@ def files_part(snapshot: Snapshot, count: Count) -> Part:
 
 def _archive(count: int) -> str:
     reading = "`swarmd memory list` names them, `swarmd memory show FILE` reads one, `swarmd memory search TEXT` finds"
-    texts = "1 older text" if count == 1 else f"{count:,} older texts"
-    return f"{ARCHIVE}: {texts}, not in the folder: {reading}"
+    return f"{ARCHIVE}: {counted(count, 'older text')}, not in the folder: {reading}"
 
 
 def _file(document: Document) -> Pieces:

@@ -74,6 +74,8 @@ class Request:
     """`tokens_per_session`: the session ends as failed when `Usage.counted` goes above it; None: no limit."""
     output_limit: int | None = None
     """Bytes of standard output after which a program is ended with all its processes; None: no limit."""
+    errors_limit: int | None = None
+    """The same of standard error."""
     token: str = field(repr=False)
     """The secret with which the session's programs speak at the desk."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -156,6 +158,11 @@ class Captured:
     head: bytes = b""
     tail: bytes = b""
     dropped: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes were printed."""
+        return len(self.head) + self.dropped + len(self.tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from dataclasses import replace
 
+from swarmd.core.counts import counted
 from swarmd.core.instants import to_text
 from swarmd.errors import NotFound, SwarmdError
 from swarmd.service import attention as attending
@@ -133,7 +134,7 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
         ("cgroup", True, f"a control group for each session under {delegated}" if delegated else
          "no delegated control group: sessions' processes are found as descendants of their supervisor"),
         ("search", *_search_index(view)),
-        ("problems", not problems, f"{len(problems)} problems in files"),
+        ("problems", not problems, f"{counted(len(problems), 'problem')} in files"),
     ]  # fmt: skip
 
 
@@ -145,7 +146,7 @@ def _search_index(view: View) -> tuple[bool, str]:
     if problem := obstacle(view.places.state):
         return False, problem
     index = state_of(view.places.state)
-    size = f"{index.rows} texts, {index.bytes // 2**20} MiB"
+    size = f"{counted(index.rows, 'text')}, {index.bytes // 2**20} MiB"
     if index.complete is None:
         return False, f"the search index is still to be made ({size}): the daemon does it, or a search"
     last = session_reads.last_end(view.connection)

@@ -80,6 +80,21 @@ def test_what_is_written_is_what_is_read(here):
     assert "- buy milk" in swarmd("memory", "show", "studio").stdout
 
 
+def test_one_thing_is_counted_as_one(here):
+    Path("agents.d/bad.toml").write_text("no toml")
+    swarmd("reload", status=1)
+    assert "1 problem in files" in swarmd("doctor", status=1).stdout
+    Path("one").mkdir()
+    Path("one/a.md").write_text("a\n")
+    told = swarmd("memory", "import", "one", "--agent", "studio", "--dry-run").stderr
+    assert "nothing is written: 1 file of studio would be, from markdown" in told
+    assert (
+        "1 file of studio is written, from markdown"
+        in swarmd("memory", "import", "one", "--agent", "studio").stderr
+    )
+    assert "1 file is written to out" in swarmd("memory", "export", "studio", "out").stderr
+
+
 def test_exit_statuses_are_those_of_the_manual(here):
     swarmd("ctx", "get", "studio", "nothing", status=4)
     swarmd("agent", "show", "studoi", status=4)

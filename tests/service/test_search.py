@@ -585,7 +585,7 @@ def test_the_doctor_says_whether_the_index_is_behind(swarm):
     swarm.call("memory_search", text="zebra")
     assert told() == (
         True,
-        "the search index has what there was at 2026-11-30T09:00:00.000000Z (1 texts, 0 MiB)",
+        "the search index has what there was at 2026-11-30T09:00:00.000000Z (1 text, 0 MiB)",
     )
     swarm.clock.go(minutes=1)
     swarm.play("studio", says("lion"))

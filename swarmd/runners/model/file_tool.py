@@ -13,6 +13,8 @@ import re
 import stat
 import sys
 
+from swarmd.core.counts import counted
+
 TYPE_CHECKING = False  # typing costs half of the start
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +106,7 @@ def read(args: dict[str, Any]) -> str:
         if size > READ_BYTES:
             break
     rest = len(lines) - (first - 1 + len(shown))
-    note = [f"({rest} more lines; go on with offset {first + len(shown)})"] if rest > 0 else []
+    note = [f"({counted(rest, 'more line')}; go on with offset {first + len(shown)})"] if rest > 0 else []
     return "\n".join([*shown, *note]) or "(the file is empty)"
 
 
