@@ -14,7 +14,7 @@ import click
 
 from swarmd.cli import client, output
 from swarmd.cli.client import Client, Options
-from swarmd.errors import BadInput, NotFound, Refused, SwarmdError
+from swarmd.errors import BadInput, NotFound, SwarmdError
 
 if TYPE_CHECKING:
     from swarmd.places import Places
@@ -93,7 +93,7 @@ class Invocation:
     def operator_only(self, command: str) -> None:
         """Raises Refused inside a session: these commands touch state and agent files without a call."""
         if self.in_session:
-            raise Refused(f"`swarmd {command}` is an operator's command; a session may not use it")
+            raise client.operators_command(command)
 
     def session_only(self, command: str) -> None:
         """Raises BadInput outside a session, where there is nothing staged."""

@@ -20,7 +20,6 @@ from swarmd.cli.params import (
     OWNER,
     SUBJECT,
     Number,
-    agent_option,
     list_options,
     narrowed,
     owner_option,
@@ -32,6 +31,7 @@ from swarmd.cli.params import (
 )
 from swarmd.cli.searching import memory_search
 from swarmd.core.acts import ACTS
+from swarmd.core.owners import agent_of_owner, subject_of
 from swarmd.core.sessions import exit_status
 from swarmd.errors import BadInput, NotFound
 
@@ -212,7 +212,7 @@ def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
 @click.option(
     "--summary-file", metavar="F", help="Take this summary (`-`: standard input); no model is asked."
 )
-@agent_option
+@owner_option
 @pass_invocation
 def compact_memory(
     invocation: Invocation, words: tuple[str, ...], summary_file: str | None, agent: str | None
@@ -296,7 +296,7 @@ def forget_subject(invocation: Invocation, agent: str, subject: str) -> None:
 
 
 @memory.command("consolidate")
-@click.argument("agent", type=AGENT)
+@click.argument("agent", type=OWNER)
 @click.option(
     "--no-commit", is_flag=True, help="Run for real, save nothing, show what would have been saved."
 )
@@ -307,13 +307,31 @@ def consolidate(invocation: Invocation, agent: str, no_commit: bool, dry_run: bo
     """Have an agent's memory put in order now, by a session that reads its sessions since the last time, and wait for
     its end. Where there was none since, nothing is started.
     """
+    invocation.operator_only("memory consolidate")
     if no_commit and dry_run:
         usage("--no-commit runs it and --dry-run does not: give one of them")
+    with invocation.agent_first(agent):
+        _must_be_an_agents_own(agent)
     from swarmd.cli.running import report_run
 
     mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
     document = invocation.call("run", agent=agent, mode=mode, force=force, trigger="consolidate")
     return report_run(invocation, agent, document)
+
+
+def _must_be_an_agents_own(owner: str) -> None:
+    """Raises BadInput for another folder: its sessions' transcripts are not for whoever reads that."""
+    agent, subject = agent_of_owner(owner), subject_of(owner)
+    if agent is None:
+        raise BadInput(
+            f"{owner} is a folder that several agents share, and a consolidation is for one agent's own memory: put it "
+            f"in order by hand, with swarmd memory edit {owner}"
+        )
+    if subject is not None:
+        raise BadInput(
+            f"{owner} is what {agent} keeps about {subject}, and a consolidation is for its own memory: make this one "
+            f"small with swarmd memory compact {owner}, or put it in order with swarmd memory edit {owner}"
+        )
 
 
 def data_of(document: Mapping[str, Any]) -> bytes:

@@ -107,6 +107,9 @@ class AgentName(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
         problem = None if value in self.also else agent_name_problem(value)
+        if problem is not None and "@" in value and owner_problem(str(value)) is None:
+            kind = "a shared folder" if value.startswith("@") else "a folder about a subject"
+            problem = f"{value} is {kind}, and an agent is expected here"
         if problem is not None:
             self.fail(problem, param, ctx)
         return str(value)

@@ -80,6 +80,35 @@ def test_what_is_written_is_what_is_read(here):
     assert "- buy milk" in swarmd("memory", "show", "studio").stdout
 
 
+@pytest.mark.parametrize(
+    ("verb", "owner", "why", "instead"),
+    [
+        ("consolidate", "@team", "is a folder that several agents share, and a consolidation is for one agent's own memory",
+         "put it in order by hand, with swarmd memory edit @team"),
+        ("consolidate", "studio@bob", "is what studio keeps about bob, and a consolidation is for its own memory",
+         "make this one small with swarmd memory compact studio@bob, or put it in order with swarmd memory edit studio@bob"),
+        ("compact", "@team", "is a folder that several agents share, and no summarizer is there for it",
+         "make it small by hand, with swarmd memory edit @team"),
+    ],
+)  # fmt: skip
+def test_upkeep_of_a_folder_that_is_no_agents_own_is_refused_with_what_to_do_instead(
+    here, verb, owner, why, instead
+):
+    with Path("agents.d/studio.toml").open("a") as file:
+        file.write('[[memory.shared]]\nname = "team"\nwrite = true\n')
+    swarmd("reload")
+    swarmd("memory", "write", "@team", "MEMORY.md", "one\n")
+    swarmd("memory", "write", "studio@bob", "MEMORY.md", "one\n")
+    assert swarmd("memory", verb, owner, status=2).stderr == f"swarmd: {owner} {why}: {instead}\n"
+
+
+def test_that_a_folder_is_no_agent_is_said_as_such(here):
+    for args in (("run", "@team"), ("memory", "import", "x", "--agent", "@team")):
+        assert "@team is a shared folder, and an agent is expected here" in swarmd(*args, status=2).stderr
+    assert "studio@bob is a folder about a subject" in swarmd("agent", "show", "studio@bob", status=2).stderr
+    assert "no agent is named 'nobody'" in swarmd("memory", "consolidate", "nobody@bob", status=4).stderr
+
+
 def test_one_thing_is_counted_as_one(here):
     Path("agents.d/bad.toml").write_text("no toml")
     swarmd("reload", status=1)
