@@ -120,7 +120,9 @@ def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None)
         if text is None:
             output.line(f"{file} is unchanged")
             return
-        document = invocation.call("memory_write", agent=agent, file=file, text=text, base=before["rev"])
+        # What a session writes is merged from what it has read, by the desk's own account.
+        base = None if invocation.in_session else before["rev"]
+        document = invocation.call("memory_write", agent=agent, file=file, text=text, base=base)
     invocation.show(document, _written)
 
 

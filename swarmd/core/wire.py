@@ -62,6 +62,8 @@ class Request:
     """False: the agent has no memory; its copy starts empty, and nothing in it is ever saved."""
     archived: int = 0
     """How many older texts its memory has, which are not in the copy: they are read by `memory_show`."""
+    revisions: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    """What each file of `memory` was made from: `rev`, `at` and `by`."""
     options: Mapping[str, JSON]
     """The agent's `[runner]` table without `kind`, as checked when the file was loaded."""
     folder: str

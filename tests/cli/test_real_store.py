@@ -169,6 +169,44 @@ def asks(more=""):
     Path("agents.d/asks.toml").write_text(AGENT.format(script) + rules + more)
 
 
+def in_a_session(*commands):
+    """What these commands print inside a session of studio."""
+    script = Path("agents.d/act.sh")
+    script.write_text("#!/bin/sh\n" + "".join(f"{command} 2>&1 || true\n" for command in commands))
+    swarmd("run", "studio")
+    return swarmd("session", "log", "studio").stdout
+
+
+def test_a_session_is_shown_which_revisions_its_copy_is_and_what_files_were_before(here):
+    swarmd("memory", "write", "studio", "MEMORY.md", "one\n")
+    swarmd("memory", "write", "studio", "MEMORY.md", "two\n")
+    swarmd("memory", "write", "studio", "a.md", "a\n")
+    told = in_a_session(
+        "swarmd memory show MEMORY.md --rev 1",
+        "swarmd memory append a.md mine",
+        "swarmd memory write b.md -- b",
+        "swarmd memory list --json",
+        "swarmd memory show MEMORY.md --rev 9",
+    )
+    assert told.startswith("one\n")
+    listed = {row["file"]: row for row in json.loads(told[told.index('{"') : told.rindex("}") + 1])["items"]}
+    assert {file: (row.get("rev"), row.get("by", "").partition(":")[0]) for file, row in listed.items()} == {
+        "MEMORY.md": (2, "operator"),
+        "a.md": (None, ""),
+        "b.md": (None, ""),
+    }
+    assert "studio has no revision 9 of MEMORY.md" in told
+
+
+def test_a_session_may_edit_its_memory_with_a_script(here):
+    swarmd("memory", "write", "studio", "MEMORY.md", "one\n")
+    told = in_a_session(
+        "export EDITOR=\"sh -c 'echo two >> \\$0'\"", "swarmd memory edit", "swarmd memory show"
+    )
+    assert told.endswith("one\ntwo\n"), told
+    assert swarmd("memory", "show", "studio").stdout == "one\ntwo\n"
+
+
 def test_what_needs_a_yes_is_listed_shown_approved_and_denied(here):
     asks()
     ran = swarmd("run", "asks")
