@@ -40,7 +40,7 @@ class Limits:
         spare = max((self.deadline - self.begun) * (1.0 - SOFT_SHARE), 0.0)
         if left <= min(spare, SOFT_SECONDS):
             self._told = True
-            return _NOTICE.format(f"about {counted(max(round(left), 1), 'second')} left")
+            return _NOTICE.format(f"about {counted(max(round(left), 1), 'second is', 'seconds are')} left")
         if self.tokens is not None and used.counted >= self.tokens * SOFT_SHARE:
             self._told = True
             return _NOTICE.format(f"about {self.tokens - used.counted} tokens are left")
