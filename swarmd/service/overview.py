@@ -141,6 +141,7 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
 def _search_index(view: View) -> tuple[bool, str]:
     """Whether the search index has all that there is."""
     from swarmd.store.indexing import state_of
+    from swarmd.store.search_due import moved_since
     from swarmd.store.search_file import obstacle
 
     if problem := obstacle(view.places.state):
@@ -150,10 +151,17 @@ def _search_index(view: View) -> tuple[bool, str]:
     if index.complete is None:
         return False, f"the search index is still to be made ({size}): the daemon does it, or a search"
     last = session_reads.last_end(view.connection)
-    behind = last is not None and last > index.complete
-    return not behind, (
+    since = [
+        what
+        for what, is_so in (
+            ("sessions have ended", last is not None and last > index.complete),
+            ("agents were renamed, or sessions moved", moved_since(view.connection, index.acts)),
+        )
+        if is_so
+    ]
+    return not since, (
         f"the search index has what there was at {index.complete} ({size})"
-        + ("; sessions have ended since, which the daemon or a search puts in" if behind else "")
+        + (f"; {' and '.join(since)} since, which the daemon or a search puts in" if since else "")
     )
 
 
