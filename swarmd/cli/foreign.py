@@ -151,37 +151,15 @@ def _from_lines(text: str) -> list[Any]:
 
 
 def from_yaml(text: str) -> Any:
-    """The YAML document as text, lists and objects: nothing in it is taken for a date or a number. Raises BadInput.
+    """The YAML document as text, lists and objects: nothing in it is taken for a date or a number. Raises BadInput."""
+    from swarmd.config import yaml_text
 
-    Aliases are refused: a few lines of them stand for more than any memory holds.
-    """
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    resolvers = {"~": None, "n": None, "N": None, "": None}
-    nulls = {
-        first: [
-            (tag, regexp)
-            for tag, regexp in base.yaml_implicit_resolvers.get(first, ())
-            if tag.endswith(":null")
-        ]
-        for first in resolvers
-    }
-    loader = type("_Texts", (base,), {"yaml_implicit_resolvers": nulls})
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise BadInput(f"it has an alias (*{event.anchor}); write it without, or as JSON")
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > LEVELS:
-                raise BadInput(f"it has more than {LEVELS} levels")
-        return yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader, with less of it
-    except yaml.YAMLError as error:
-        said = " ".join(str(error).split())
-        raise BadInput(f"it is no YAML: {said[:300]}") from None
-    except (ValueError, TypeError, RecursionError) as error:
-        raise BadInput(f"it is no YAML that can be read here: {error}") from None
+        return yaml_text.read(text, deepest=LEVELS, nulls=True, tags=False)
+    except yaml_text.TooMuch as error:
+        raise BadInput(f"it has {error}; write it without, or as JSON ({error.where()})") from None
+    except yaml_text.NoYaml as error:
+        raise BadInput(f"it is no YAML: {error.told()}") from None
 
 
 def _must_be_shallow(document: Any) -> None:
