@@ -15,6 +15,8 @@ MOST_CHARS = 16 * 1024
 DEEPEST = 8
 """Tables in tables: what a person writes has two or three."""
 
+_FILE = "SKILL.md"
+"""The only one that is read so."""
 _FIRST = 2
 """The line of the file in which the YAML begins."""
 _FENCE = "---"
@@ -45,7 +47,7 @@ def _read(text: str) -> Any:
         return yaml_text.read(text, deepest=DEEPEST)
     except yaml_text.TooMuch as error:
         raise FrontMatterError(
-            f"its front matter has {error}, which is not read: {error.where(_FIRST)}"
+            f"its front matter has {error}, which is not read: {_FILE}, {error.where(_FIRST)}"
         ) from None
     except yaml_text.NoYaml as error:
-        raise FrontMatterError(f"its front matter is no YAML: {error.told(_FIRST)}") from None
+        raise FrontMatterError(f"its front matter is no YAML: {_FILE}, {error.told(_FIRST)}") from None

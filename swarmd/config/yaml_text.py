@@ -18,7 +18,7 @@ _STANDARD = "tag:yaml.org,2002:"
 _KNOWN_TAGS = frozenset({*(_STANDARD + name for name in ("str", "int", "float", "bool", "null", "seq", "map",
                                                          "timestamp", "binary")), "!"})  # fmt: skip
 _SAID = (
-    ("mapping values", "a ': ' stands where none may: a text that has one goes in quotes; names of one table are in line"),
+    ("mapping values", "a ': ' stands where none may: a text that has one goes in quotes; names stand in one column"),
     ("entries are not allowed", "a '- ' stands where none may"),
     ("cannot start any token", "a text begins with a character that has a meaning in YAML: it goes in quotes"),
     ("escape", "a backslash in double quotes begins no escape that YAML knows: single quotes take it as it is"),
