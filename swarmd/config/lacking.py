@@ -21,9 +21,10 @@ from swarmd.config.skill_folders import SkillRules, written_by
 from swarmd.config.skill_table import skill_warnings
 from swarmd.core import summaries
 from swarmd.core.agent import Agent, When
-from swarmd.core.compaction import due_at, summarizer_of, summary_most
+from swarmd.core.compaction import due_at, is_automatic, summarizer_of, summary_most
 from swarmd.core.cron import CronError
 from swarmd.core.durations import format_duration
+from swarmd.core.memory import FIRST_FILE, matches
 from swarmd.core.schedule import ScheduleError, cron_schedule, parse_at, parse_zone, slots_between
 
 _LOOKED_AT = 50
@@ -71,6 +72,7 @@ def lacking(
         *_of_folders(agent),
         *_of_summarizer(agent, environ, kinds),
         *_of_window(agent),
+        *_unasked(agent),
         *_of_schedule(agent.when, now),
         *skill_warnings(agent, skills),
     ]
@@ -177,6 +179,17 @@ def _of_window(agent: Agent) -> Iterator[Complaint]:
         yield _warning(
             ("memory", "context_tokens"), f"no compaction can succeed: {problem}", str(rules.context_tokens)
         )
+
+
+def _unasked(agent: Agent) -> Iterator[Complaint]:
+    """Rules that one may think hold for compactions too, where such come by themselves."""
+    if not is_automatic(agent):
+        return
+    compacts = f"for compactions, by which swarmd itself puts a summary in the place of {FIRST_FILE}"
+    if agent.hooks.before_commit:
+        yield Complaint(path=("hooks", "before_commit"), text=f"is not run {compacts}", severity="warning")
+    if matches(FIRST_FILE, agent.memory.approval):
+        yield Complaint(path=("memory", "approval"), text=f"is not asked {compacts}", severity="warning")
 
 
 def _no_folder(path: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from swarmd.config.lacking import lacking, warnings
 from swarmd.config.problems import field_name
-from swarmd.core.agent import Agent, Consolidate, MemoryRules, Sandbox, Success, When
+from swarmd.core.agent import Agent, Consolidate, Hooks, MemoryRules, Sandbox, Success, When
 from swarmd.service.loading import kinds
 
 KINDS = kinds()
@@ -189,6 +189,21 @@ def test_a_summarizing_model_without_a_key_is_named(folder_of_agent):
     )
     assert of({"ANTHROPIC_API_KEY": "k"}) == []
     assert [line.partition(":")[0] for line in of({}, "anthropic")] == ["runner.credential"], "said once"
+
+
+def test_that_nobody_is_asked_before_a_compaction_is_told_where_one_may_think_so(folder_of_agent):
+    def of(**fields):
+        return told(folder_of_agent, {"command": ["./act.sh"]}, **fields)
+
+    hooks = Hooks(before_commit=("./act.sh",), after_commit=("./act.sh",))
+    sentence = "for compactions, by which swarmd itself puts a summary in the place of MEMORY.md"
+    by_itself = {"summarizer_command": ("./act.sh",)}
+    assert of(hooks=hooks, memory=MemoryRules(**by_itself)) == [f"hooks.before_commit: is not run {sentence}"]
+    assert of(memory=MemoryRules(approval=("*.md",), **by_itself)) == [
+        f"memory.approval: is not asked {sentence}"
+    ]
+    assert of(memory=MemoryRules(approval=("policies/**",), **by_itself)) == []
+    assert of(hooks=hooks, memory=MemoryRules(approval=("*.md",))) == [], "none comes by itself"
 
 
 def test_a_window_in_which_no_summary_can_be_made_is_named(folder_of_agent):
