@@ -25,7 +25,7 @@ VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check -qq install -c constraints.txt
 
 test: lint
-	$(VENV) -m pytest -n auto --maxprocesses=4 --cov $(PYTEST)
+	$(VENV) -m pytest -n auto --maxprocesses=4 --dist worksteal --cov $(PYTEST)
 
 lint: .venv/.dev
 	$(VENV) -m ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import shutil
 import signal
@@ -81,6 +82,17 @@ def _nowhere(_short_folder: Path) -> Iterator[None]:
         patch.setenv("XDG_RUNTIME_DIR", str(home))
         patch.chdir(home)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _log_stays() -> Iterator[None]:
+    """What a command run in this process does to the log (`swarmd run` alone shows errors) ends with its test."""
+    root, own = logging.getLogger(), logging.getLogger("swarmd")
+    levels = root.level, own.level
+    yield
+    if (root.level, own.level) != levels:
+        root.setLevel(levels[0])
+        own.setLevel(levels[1])
 
 
 @pytest.fixture

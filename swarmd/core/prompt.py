@@ -9,9 +9,10 @@ from swarmd.core import consolidation_prompt
 from swarmd.core.consolidation_prompt import consolidation_rules
 from swarmd.core.fences import Mark, code_for, render, section, text_of
 from swarmd.core.prompt_approvals import approvals_part
+from swarmd.core.prompt_memory import memory_part
 from swarmd.core.prompt_shared import general_part, readable_part, shared_part
 from swarmd.core.prompt_skills import skills_part
-from swarmd.core.prompt_state import below_part, files_part, keys_part, memory_part
+from swarmd.core.prompt_state import below_part, files_part, keys_part
 from swarmd.core.prompt_work import handoffs_part, last_part, sent_part, time_part, why_part
 from swarmd.core.room import Count, corrected
 from swarmd.core.sections import Part

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from swarmd.core.counts import counted
-from swarmd.core.fences import Ours, Pieces, block, quoted
+from swarmd.core.fences import Ours, Pieces, quoted
 from swarmd.core.memory import ARCHIVE, FIRST_FILE
 from swarmd.core.moments import moment
-from swarmd.core.room import NOTE_TOKENS, Count, Filled, fill, head, remaining
+from swarmd.core.room import NOTE_TOKENS, Count, Filled, fill
 from swarmd.core.sections import Part, more, part, said, wrote
 from swarmd.core.skills import own_folders
 from swarmd.core.snapshot import Below, Snapshot
@@ -25,51 +25,8 @@ BELOW_TOKENS = 6000
 """Shared by all agents below, evenly: a loud one does not push the others out."""
 BELOW_LEAST = 120
 """What an agent's line, description and first keys need; where not all have as much, some are left out whole."""
-WARN_FROM = 0.8
-"""The part of its room from which MEMORY.md is told to be pruned: early enough to do it in peace."""
 
 _FIRST_LINE = 100
-
-
-def memory_part(snapshot: Snapshot, count: Count) -> Part:
-    """MEMORY.md, cut at a line's end where it is longer than its room."""
-    about = "MEMORY.md, your own notes (data)"
-    document = next((d for d in snapshot.memory if d.path == FIRST_FILE and d.data), None)
-    if document is None:
-        return part("memory", about, ())
-    room = snapshot.agent.memory.room
-    text, broken = _decoded(document.data or b"")
-    shown = head(text, room, count)
-    left = remaining(text, shown, count) if len(shown) < len(text) else 0
-    words = f"{FIRST_FILE}, yours, revision {document.rev}, by {wrote(document.by, snapshot.agent.name)}"
-    pieces = block(words, shown) if shown else ()
-    lines = [Ours(line=line) for line in (broken, "" if left else _nearly_full(count(shown), room)) if line]
-    note = ""
-    if len(shown) < len(text):
-        goes_on = f"{FIRST_FILE} goes on: {left:,} more tokens, read $SWARMD_MEMORY/{FIRST_FILE}"
-        inside = "" if shown.endswith("\n") or not shown else " (cut inside a line)"
-        total = count(shown) + left
-        note = (
-            f"{goes_on}{inside}; it takes {total:,} tokens and its room here is {room:,}: cut at least "
-            f"{total - room:,}, or move as much to files of their own"
-        )
-    return part("memory", about, (*pieces, *lines), note)
-
-
-def _decoded(data: bytes) -> tuple[str, str]:
-    """The text, and a line that says so where some bytes are none."""
-    try:
-        return data.decode("utf-8"), ""
-    except UnicodeDecodeError:
-        note = f"({FIRST_FILE} is not all UTF-8: bytes that are not stand here as U+FFFD)"
-        return data.decode("utf-8", errors="replace"), note
-
-
-def _nearly_full(tokens: int, room: int) -> str:
-    if tokens < room * WARN_FROM:
-        return ""
-    figures = f"{FIRST_FILE} takes {tokens:,} of its {room:,} tokens here"
-    return f"({figures}: prune it, or move topics to files of their own)"
 
 
 def files_part(snapshot: Snapshot, count: Count) -> Part:

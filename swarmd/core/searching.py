@@ -37,26 +37,36 @@ class NothingToFind(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What is to be found: every one of `parts`, each a string in the index's own language."""
+    """What is to be found: every one of `parts`, each a string in the index's own language; `words` are the parts with
+    phrases taken apart, which is quicker to say no to.
+    """
 
     parts: tuple[str, ...]
+    words: tuple[str, ...]
 
     @property
     def expression(self) -> str:
         """All of them."""
         return " AND ".join(self.parts)
 
+    @property
+    def apart(self) -> str:
+        """All words, wherever they stand: whatever the expression finds, and more."""
+        return " AND ".join(self.words)
+
 
 def query_of(text: str) -> Query:
     """What the text asks for. Raises NothingToFind."""
     if len(text) > TEXT_CHARACTERS:
         raise NothingToFind(f"a search has at most {TEXT_CHARACTERS} characters; this one has {len(text)}")
-    parts = [part for found in _PART.finditer(text) if (part := _part(found)) is not None]
+    typed = [(found, part) for found in _PART.finditer(text) if (part := _part(found)) is not None]
+    parts = [part for _, part in typed]
     if not parts:
         raise NothingToFind(f"there is no word in {text[:60]!r} to search for: give letters or digits")
     if len(parts) > WORDS:
         raise NothingToFind(f"a search has at most {WORDS} words; this one has {len(parts)}")
-    return Query(parts=tuple(dict.fromkeys(parts)))
+    words = [word for found, part in typed for word in _apart(found, part)]
+    return Query(parts=tuple(dict.fromkeys(parts)), words=tuple(dict.fromkeys(words)))
 
 
 def _part(found: re.Match[str]) -> str | None:
@@ -73,6 +83,10 @@ def _part(found: re.Match[str]) -> str | None:
             f"{word[:60]}: give {PREFIX_CHARACTERS} letters or more before the *, or the whole word without it"
         )
     return f"{_quoted(word.rstrip('*'))} *"
+
+
+def _apart(found: re.Match[str], part: str) -> list[str]:
+    return [part] if found[1] is None else [_quoted(word) for word in _words(found[1])]
 
 
 def _words(text: str) -> list[str]:

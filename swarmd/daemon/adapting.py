@@ -55,7 +55,7 @@ class Adapting:
         wanted = self._rules.keys() if names is None else self._rules.keys() & set(names)
         if wanted and not self._daemon.stopping:
             self._dirty |= wanted
-            self._daemon.spawn(self._daemon.attempt(WHAT, self.look()))
+            self._daemon.soon(WHAT, self.look)
 
     async def tick(self) -> None:
         """Look at those of whom something was heard, and at all of them where work may have come or gone."""

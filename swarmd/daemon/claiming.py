@@ -62,7 +62,7 @@ class Claiming:
             self._spawn(names)
 
     def _spawn(self, names: Iterable[str] | None) -> None:
-        self._daemon.spawn(self._daemon.attempt("claiming slots", self.claim(names)))
+        self._daemon.soon("claiming slots", lambda: self.claim(names))
 
     async def tick(self) -> None:
         """Compare the clocks; claim what no timer has claimed."""

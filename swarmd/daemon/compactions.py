@@ -89,10 +89,7 @@ class Compactions:
     # -- looking --------------------------------------------------------------------------------------------
 
     def _look_soon(self, owners: Iterable[str] | None) -> None:
-        self._daemon.spawn(self._try_to_look(owners))
-
-    async def _try_to_look(self, owners: Iterable[str] | None) -> None:
-        await self._daemon.attempt(WHAT, self._look(owners))
+        self._daemon.soon(WHAT, lambda: self._look(owners))
 
     async def _look(self, owners: Iterable[str] | None) -> None:
         for found in await asyncio.to_thread(self._found, owners):

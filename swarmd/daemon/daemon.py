@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -29,6 +29,7 @@ from swarmd.daemon.runs import Runs
 from swarmd.daemon.scheduler import Scheduler
 from swarmd.daemon.slotting import Book
 from swarmd.daemon.starter import END_SECONDS, Starter
+from swarmd.daemon.steps import Steps
 from swarmd.errors import SwarmdError
 from swarmd.places import SYSTEM_RUNTIME, Places, make_runtime
 from swarmd.runners import cgroup, registry
@@ -44,26 +45,25 @@ from swarmd.session.recovery import recover
 from swarmd.session.tokens import TokenCounter
 from swarmd.store import adaptive, audit, opening, queries, session_reads, trees
 from swarmd.store.connections import StoreError
-from swarmd.store.database import OutcomeUnknown, StoreGone
+from swarmd.store.database import StoreGone
 from swarmd.store.store import Store, open_store
 
 TICK_SECONDS = 1.0
 COMMAND_SECONDS = 5.0
 CALLS_AT_ONCE = 128
 THREADS = 32
-SAID_AGAIN_SECONDS = 60.0
 STOPPED = "daemon stopped"
 INDEXING = "keeping the search index"
 
 
-class Daemon:
+class Daemon(Steps):
     """One daemon on one state. `open`, then `start`; `stop` ends it. `scheduling` False: it fires no schedule, and
     starts only what it is asked for (what `swarmd run` is without a daemon).
     """
 
     def __init__(self, places: Places, clock: Clock, notifier: Notifier, *, scheduling: bool = True) -> None:
+        super().__init__(clock)
         self.places = places
-        self.clock = clock
         self.scheduling = scheduling
         self.stopping = False
         self.failed: BaseException | None = None
@@ -75,8 +75,6 @@ class Daemon:
         self._reloading = asyncio.Lock()
         self._told: frozenset[str] = frozenset()
         self._dead: frozenset[int] = frozenset()
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._failing: dict[str, tuple[str, float]] = {}
 
     # -- opening and closing --------------------------------------------------------------------------------
 
@@ -199,6 +197,7 @@ class Daemon:
             # Whoever is still at the store gets its answer from it before it closes.
             await asyncio.wait_for(asyncio.to_thread(self.executor.shutdown, wait=True), 5.0)
         feeding.cancel()
+        self.store.reader.close_own()  # the loop's: nothing reads here after this
         await asyncio.to_thread(self.close)
 
     async def end_waiting(self) -> int:
@@ -264,7 +263,7 @@ class Daemon:
         await self.attempt("flushing memory", asyncio.to_thread(self.store.folders.checkpoint))
         self._dead = upkeep.reap(self._dead)
         if self.damage.is_due():
-            self.spawn(self._look_for_damage())
+            self.soon("looking for damage", self.damage.look)
         if self.scheduling:
             await self.attempt("claiming slots", self.claim())
             self.adapting.touch()
@@ -279,10 +278,7 @@ class Daemon:
     def look_at_index(self) -> None:
         """Begin a round of the search index where one is due."""
         if self.indexing.is_due():
-            self.spawn(self.attempt(INDEXING, self.indexing.round()))
-
-    async def _look_for_damage(self) -> None:
-        await self.attempt("looking for damage", self.damage.look())
+            self.soon(INDEXING, self.indexing.round)
 
     # -- files ----------------------------------------------------------------------------------------------
 
@@ -354,47 +350,3 @@ class Daemon:
             log.error("stops at once: %s", error)
         self.starter.close(str(error))
         self.done.set()
-
-    async def attempt(self, what: str, step: Awaitable[object]) -> bool:
-        """Do a step that is done again anyway. What the world does to it (a full disk, a held lock) is told and
-        survived; an unknown outcome and a fault of ours are not, and end the daemon.
-        """
-        try:
-            await step
-        except OutcomeUnknown as error:
-            self.fail(error)
-            return False
-        except (SwarmdError, StoreError, OSError) as error:
-            self._tell_failure(what, str(error))
-            return False
-        # What had nothing to write says nothing of a store that takes nothing.
-        if self.store.writer.trouble is None and self._failing.pop(what, None) is not None:
-            log.info("%s succeeds again", what)
-        return True
-
-    def _tell_failure(self, what: str, why: str) -> None:
-        """What fails each second is said once a minute."""
-        said, at = self._failing.get(what, ("", 0.0))
-        now = self.clock.monotonic()
-        if said != why or now - at >= SAID_AGAIN_SECONDS:
-            log.error(f"{what} did not succeed, and is tried again: %s", why)
-            self._failing[what] = why, now
-
-    def until_stop(self, task: asyncio.Task[Any]) -> None:
-        """Let the daemon's stop cancel the task; whoever made it waits for its end."""
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """A task that lives as long as the daemon; its fault ends the daemon."""
-        task: asyncio.Task[Any] = asyncio.ensure_future(work)
-        self._tasks.add(task)
-
-        def over(finished: asyncio.Task[Any]) -> None:
-            self._tasks.discard(finished)
-            if not finished.cancelled() and (error := finished.exception()) is not None:
-                log.error("a step of the daemon failed", exc_info=error)
-                self.fail(error)
-
-        task.add_done_callback(over)
-        return task

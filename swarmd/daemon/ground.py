@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from datetime import datetime
 from pathlib import Path
@@ -98,7 +99,7 @@ class Ground:
         if self._since is not None and not self._trying and daemon.clock.monotonic() >= self._again_at:
             self._again_at = daemon.clock.monotonic() + AGAIN_SECONDS
             self._trying = True
-            daemon.spawn(daemon.attempt("writing to the store", self._try(self._since)))
+            daemon.soon("writing to the store", functools.partial(self._try, self._since))
 
     async def _try(self, since: datetime) -> None:
         now = self._daemon.clock.now()

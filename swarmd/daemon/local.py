@@ -73,5 +73,5 @@ async def _finish_index(daemon: Daemon, stopping: asyncio.Future[Any]) -> None:
     """Put in what the session has said and done, which nobody else does before the next; a signal ends it."""
     if daemon.failed is not None or stopping.done():
         return
-    finishing = daemon.spawn(daemon.attempt(INDEXING, daemon.indexing.finish(SEARCH_SECONDS)))
+    finishing = daemon.soon(INDEXING, lambda: daemon.indexing.finish(SEARCH_SECONDS))
     await asyncio.wait({finishing, stopping}, return_when=asyncio.FIRST_COMPLETED)

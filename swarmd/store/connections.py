@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from swarmd.store.database import StoreClosed
 
 Connection = sqlite3.Connection
 Row = sqlite3.Row
@@ -22,7 +25,7 @@ def open_reading(path: Path) -> sqlite3.Connection:
     # else can write there either, and what was there at the last close is in the database.
     still = "&immutable=1" if is_read_only(path) and not _has_log(path) else ""
     connection = sqlite3.connect(f"file:{quoted(path)}?mode=ro{still}", uri=True, timeout=BUSY_SECONDS,
-                                 isolation_level=None, check_same_thread=False)  # fmt: skip
+                                 isolation_level=None, check_same_thread=False, factory=_Reading)  # fmt: skip
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA query_only = 1")
     return connection
@@ -43,30 +46,56 @@ def _has_log(path: Path) -> bool:
         return False
 
 
+class _Reading(sqlite3.Connection):
+    """Closes when nobody has it any more, in whatever thread that is."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(sqlite3.ProgrammingError):  # it was never opened
+            self.close()
+
+
 class Readers:
     """A reading connection for each thread that asks for one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._local = threading.local()
-        self._all: list[sqlite3.Connection] = []
+        self._all: weakref.WeakSet[sqlite3.Connection] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._closed = False
 
     def __call__(self) -> sqlite3.Connection:
-        """This thread's connection."""
+        """This thread's connection. Raises StoreClosed."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = open_reading(self._path)
-            self._local.connection = connection
-            self._all.append(connection)
+            with self._lock:
+                if self._closed:
+                    raise StoreClosed("the store is closed; nothing is read any more")
+                connection = self._local.connection = open_reading(self._path)
+                self._all.add(connection)
         return connection
 
-    def close(self) -> None:
-        """Close them all; no thread may be at one any more."""
-        for connection in self._all:
+    def close_own(self) -> None:
+        """Close this thread's, which nobody reads from any more."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is not None:
             connection.close()
 
+    def close(self) -> None:
+        """Close this thread's connection and let the others go. A thread that is at one is interrupted, and the last
+        reference closes it: SQLite's library crashes where a connection is closed under another thread.
+        """
+        self.close_own()
+        with self._lock:
+            self._closed = True
+            others = list(self._all)
+            self._local = threading.local()
+        while others:
+            with contextlib.suppress(sqlite3.ProgrammingError):  # it has closed by itself
+                others.pop().interrupt()
 
-@contextmanager
+
+@contextlib.contextmanager
 def reading(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     """One consistent view over several reads."""
     if connection.in_transaction:

@@ -20,6 +20,8 @@ SECONDS = 0.25
 """A search that has taken as long ends with what it has found, and says how far back it has looked."""
 SCOPE_WORDS = 80
 """As many owners are asked for in the index itself; of more the rows are looked at one by one, and most are theirs."""
+FEW_WORDS = 8
+"""Of as few owners the rows are asked for at once: they lead to less than most words do."""
 FEW = 100
 """Rows of a part that are looked at without asking whose they are first."""
 _STEPS = 5000
@@ -163,21 +165,23 @@ def _newest(
 ) -> list[sqlite3.Row]:
     if wish.seen is None:
         return _rows(connection, part, _expression(wish), span)
+    alone, words = _expression(wish), wish.seen.words
+    scoped = f"{alone} AND {{scope}} : ({' OR '.join(words)})"
+    if len(words) <= FEW_WORDS:
+        return _rows(connection, part, scoped, span)
     # First whether there is anything at all: what has a rare word costs nothing to look at, and to ask for many owners
     # costs much.
-    alone = _expression(wish)
     few = connection.execute(
         f"SELECT rowid FROM part_{part} WHERE part_{part} MATCH ? AND rowid BETWEEN ? AND ? "
         "ORDER BY rowid DESC LIMIT ?",
-        (alone, *span, FEW + 1),
+        (_expression(wish, apart=True), *span, FEW + 1),
     ).fetchall()
     if not few:
         return []
     if len(few) <= FEW:
         return [row for row in _rows(connection, part, alone, span) if _is_seen(row, wish.seen)]
-    words = wish.seen.words
     if len(words) <= SCOPE_WORDS:
-        return _rows(connection, part, f"{alone} AND {{scope}} : ({' OR '.join(words)})", span)
+        return _rows(connection, part, scoped, span)
     return _rows(connection, part, alone, span, wish.seen)
 
 
@@ -201,9 +205,11 @@ def _rows(
     ).fetchall()
 
 
-def _expression(wish: Wish) -> str:
-    """The query in the index's language. All that was typed stands in it as quoted strings."""
-    text = f"{{text}} : ({wish.query.expression})"
+def _expression(wish: Wish, *, apart: bool = False) -> str:
+    """The query in the index's language. All that was typed stands in it as quoted strings. `apart`: words of phrases
+    may stand anywhere.
+    """
+    text = f"{{text}} : ({wish.query.apart if apart else wish.query.expression})"
     if wish.kinds is None:
         return text
     return f"{text} AND {{scope}} : ({' OR '.join(f'z{KINDS[kind]}' for kind in wish.kinds)})"

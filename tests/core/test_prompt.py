@@ -14,6 +14,7 @@ import pytest
 
 from swarmd.core.agent import Agent, MemoryRules
 from swarmd.core.handoffs import Status
+from swarmd.core.interaction_log import HEADING, Block, written
 from swarmd.core.prompt import assemble
 from swarmd.core.prompt_state import BELOW_TOKENS, KEYS_TOKENS
 from swarmd.core.prompt_work import HANDOFFS_TOKENS
@@ -213,6 +214,64 @@ def test_memory_is_cut_at_a_line_end_and_says_how_much_more_there_is():
     assert told in section(memory(text), "memory").left_out
     # Who cuts as much is told nothing more of it.
     assert "cut at least" not in user(memory(text[: -4 * (total - 100)]))
+
+
+def logged(notes="", after="", entries=50, tokens=400):
+    blocks = "".join(
+        written(Block(role="Human", at=f"2026-01-01T00:00:{n:02}+00:00", text=f"entry {n}"))
+        for n in range(entries)
+    )
+    agent = Agent(name="studio", memory=MemoryRules(prompt_tokens=tokens, log=True))
+    text = f"# Notes\n{notes}\n{HEADING}\n\n{blocks}{after}"
+    return text, empty(agent=agent, memory=(document("MEMORY.md", text),))
+
+
+def texts_in(shown):
+    """The blocks of a prompt's section of memory, byte for byte."""
+    return [each.split("]\n", 1)[1].split("\n[")[0] for each in shown.split("begin text: MEMORY.md")[1:]]
+
+
+def test_of_a_memory_with_a_log_that_is_past_its_room_the_oldest_entries_are_left_out():
+    text, snapshot = logged(after="## More\nkept too\n")
+    shown = user(snapshot)
+    before, after = texts_in(shown)
+    assert before == f"# Notes\n\n{HEADING}\n\n"
+    assert after.startswith("### Human")
+    assert after.endswith("entry 49\n\n---\n\n## More\nkept too\n")
+    assert text.endswith(after)
+    assert words(before) + words(after) <= 400 < words(before) + words(after) + 40
+    gone = text[len(before) : len(text) - len(after)]
+    told = section(snapshot, "memory").left_out
+    assert (
+        f"left out here: {gone.count('### Human')} older entries of its log, {words(gone):,} tokens" in told
+    )
+    assert "and its room here is 400: cut at least" in told
+
+
+def test_of_long_notes_before_a_log_half_the_room_is_shown():
+    text, snapshot = logged(notes="a note of mine\n" * 500)
+    before, after = texts_in(user(snapshot))
+    assert text.startswith(before)
+    assert words(before) <= 200
+    assert after.endswith("entry 49\n\n---\n\n")
+    told = section(snapshot, "memory").left_out
+    assert "left out here: the rest of what stands before its log and " in told
+
+
+def test_a_log_whose_end_has_no_room_is_cut_as_any_text_is():
+    _, snapshot = logged(after="x" * 4000)
+    assert "MEMORY.md goes on: " in section(snapshot, "memory").left_out
+
+
+def test_a_megabyte_of_log_is_not_counted_whole():
+    counted = []
+
+    def count(text):
+        counted.append(len(text))
+        return words(text)
+
+    assemble(logged(entries=60, notes="n " * 400_000, tokens=4000)[1], count)
+    assert sum(counted) < 400_000
 
 
 def test_the_room_of_a_memory_is_no_more_than_its_summarizer_can_take():

@@ -112,3 +112,10 @@ def test_every_text_can_be_indexed(text):
 
 def test_halves_of_characters_are_indexed_as_marks():
     assert indexed("a\ud800b") == "a?b"
+
+
+def test_a_phrase_taken_apart_is_all_of_its_words():
+    query = query_of('"the session of" dep* "the" file.txt \u6771\u4eac')
+    assert query.words[:3] == ('"the"', '"session"', '"of"')
+    assert query.words[3:] == ('"dep" *', '"file.txt"', query.parts[-1])
+    assert query.apart == " AND ".join(query.words)

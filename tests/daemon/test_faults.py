@@ -241,7 +241,8 @@ def test_sessions_of_programs_leave_no_descriptor_and_no_dead_child_behind(place
         before = len(os.listdir(f"/proc/{pid}/fd"))
         await_(lambda: len(_ended(place)) >= 160, lambda: served.log)
         after = min(len(os.listdir(f"/proc/{pid}/fd")) for _ in range(50) if time.sleep(0.02) is None)
-        assert after <= before + 20
+        # 100 sessions that each left one would be 100; threads and sessions that come up meanwhile have some, too.
+        assert after <= before + 60
         served.signal(signal.SIGTERM)
         assert served.ended() == 0
     assert {row["outcome"] for row in _ended(place)} <= {"no_change", "cancelled"}

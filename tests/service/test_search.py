@@ -374,10 +374,15 @@ def test_an_agent_finds_what_is_its_own_and_below_and_nothing_else(everywhere, a
     } == sees
 
 
-@pytest.mark.parametrize(("few", "words"), [(0, 80), (0, 1), (100, 1)])
-def test_the_same_is_found_in_whichever_way_the_index_is_asked(everywhere, monkeypatch, few, words):
-    """Of few rows each is looked at; of many the owners are asked for in the index, or, where they are many, of each
-    row.
+@pytest.mark.parametrize(
+    ("at_once", "few", "words"), [(0, 0, 80), (0, 0, 1), (0, 100, 1), (8, 0, 1), (1000, 0, 0)]
+)
+@pytest.mark.parametrize("text", ["zebra", '"the zebra of"'])
+def test_the_same_is_found_in_whichever_way_the_index_is_asked(
+    everywhere, monkeypatch, text, at_once, few, words
+):
+    """Few owners are asked for at once. For more, of few rows each is looked at; of many the owners are asked for in
+    the index, or, where they are many, of each row.
     """
     everywhere.change("game", memory=MemoryRules(reads=("garage",)))
     quarantine(everywhere, 4)
@@ -385,16 +390,19 @@ def test_the_same_is_found_in_whichever_way_the_index_is_asked(everywhere, monke
     def asked():
         return {
             (agent, str(args)): sorted(
-                map(str, everywhere.call("memory_search", text="zebra", as_=agent, n=100, **args)["items"])
+                map(str, everywhere.call("memory_search", text=text, as_=agent, n=100, **args)["items"])
             )
             for agent in (None, "house", "studio", "game")
             for args in ({}, {"kind": "key"}, {"agent": "game"}, {"agent": "game", "kind": "transcript"})
         }
 
+    monkeypatch.setattr(search, "FEW_WORDS", 0)
     monkeypatch.setattr(search, "FEW", 1000)
     before = asked()
-    assert len(before[None, "{}"]) == 25
-    assert len(before["studio", "{}"]) == 13
+    everything = text == "zebra"
+    assert len(before[None, "{}"]) == (25 if everything else 15)
+    assert len(before["studio", "{}"]) == (13 if everything else 8)
+    monkeypatch.setattr(search, "FEW_WORDS", at_once)
     monkeypatch.setattr(search, "FEW", few)
     monkeypatch.setattr(search, "SCOPE_WORDS", words)
     assert asked() == before
