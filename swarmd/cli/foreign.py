@@ -16,6 +16,7 @@ from swarmd.core.conversations import Conversation, NoConversation, conversation
 from swarmd.core.memory import FOLDER_BYTES
 from swarmd.core.takeover import Found
 from swarmd.errors import BadInput, Failed, NotFound
+from swarmd.runners.memory_copy import NO_FILES
 
 ENTRIES = 20_000
 """Names that are looked at in one folder, with all below it."""
@@ -26,13 +27,6 @@ EVERYTHING_BYTES = 8 * FOLDER_BYTES
 LEVELS = 100
 """How deep lists and objects of a conversation may stand within each other."""
 CONVERSATIONS = (".json", ".jsonl", ".yaml", ".yml")
-_KINDS = (
-    (stat.S_ISLNK, "it is a symbolic link"),
-    (stat.S_ISFIFO, "it is a named pipe"),
-    (stat.S_ISSOCK, "it is a socket"),
-    (stat.S_ISBLK, "it is a device"),
-    (stat.S_ISCHR, "it is a device"),
-)
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
@@ -87,9 +81,9 @@ def read_file(path: str, *, follow: bool = True) -> bytes:
     """A regular file's bytes. Raises BadInput, NotFound or Failed with why not; the sentence does not name the file."""
     try:
         status = os.stat(path, follow_symlinks=follow)
-        for is_kind, what in _KINDS:
+        for is_kind, what in NO_FILES:
             if is_kind(status.st_mode):
-                raise BadInput(what)
+                raise BadInput(f"it is {what}")
         # It may have become another thing meanwhile: a pipe must not hold us.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
         fd = os.open(path, flags)
@@ -157,9 +151,9 @@ def from_yaml(text: str) -> Any:
     try:
         return yaml_text.read(text, deepest=LEVELS, nulls=True, tags=False)
     except yaml_text.TooMuch as error:
-        raise BadInput(f"it has {error}; write it without, or as JSON ({error.where()})") from None
+        raise BadInput(f"it has {error}; write it without, or as JSON (line {error.line})") from None
     except yaml_text.NoYaml as error:
-        raise BadInput(f"it is no YAML: {error.told()}") from None
+        raise BadInput(f"it is no YAML: line {error.line}: {error}") from None
 
 
 def _must_be_shallow(document: Any) -> None:

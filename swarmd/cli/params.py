@@ -118,34 +118,26 @@ class AgentName(click.ParamType[str]):
 AGENT = AgentName()
 
 
-class OwnerName(click.ParamType[str]):
-    """Whose folder of notes: AGENT, `@NAME` (a shared one), AGENT@SUBJECT."""
+class Checked(click.ParamType[str]):
+    """A name that a rule of core judges."""
 
-    name = "owner"
+    def __init__(self, name: str, problem_of: Callable[[str], str | None]) -> None:
+        """`problem_of` is the rule: why it is none."""
+        self.name = name
+        self._problem_of = problem_of
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
-        problem = owner_problem(str(value))
+        problem = self._problem_of(str(value))
         if problem is not None:
             self.fail(problem, param, ctx)
         return str(value)
 
 
-class SubjectName(click.ParamType[str]):
-    """What a session is about, checked."""
-
-    name = "subject"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it."""
-        problem = subject_problem(str(value))
-        if problem is not None:
-            self.fail(problem, param, ctx)
-        return str(value)
-
-
-OWNER = OwnerName()
-SUBJECT = SubjectName()
+OWNER = Checked("owner", owner_problem)
+"""Whose folder of notes: AGENT, `@NAME` (a shared one), AGENT@SUBJECT."""
+SUBJECT = Checked("subject", subject_problem)
+"""What a session is about."""
 
 
 class Number(click.IntRange):

@@ -13,23 +13,7 @@ from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, SESSION, SINCE, SUBJECT, Text, read_file, usage
 from swarmd.cli.sessions import print_session, result_of
-from swarmd.core.sessions import exit_status
-
-TRIGGERS = (
-    "cron",
-    "every",
-    "at",
-    "adaptive",
-    "handoff",
-    "reply",
-    "report",
-    "after",
-    "path",
-    "manual",
-    "retry",
-    "catch_up",
-    "consolidate",
-)
+from swarmd.core.sessions import TRIGGERS, exit_status
 
 _file_option = click.option(
     "--file", metavar="NEW.toml", help="With this definition, in place of the one in force."

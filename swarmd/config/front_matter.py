@@ -17,8 +17,8 @@ DEEPEST = 8
 
 _FILE = "SKILL.md"
 """The only one that is read so."""
-_FIRST = 2
-"""The line of the file in which the YAML begins."""
+_BEFORE = 1
+"""So many lines are in the file before the YAML."""
 _FENCE = "---"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -45,9 +45,8 @@ def front_matter(text: str) -> Mapping[str, Any]:
 def _read(text: str) -> Any:
     try:
         return yaml_text.read(text, deepest=DEEPEST)
-    except yaml_text.TooMuch as error:
-        raise FrontMatterError(
-            f"its front matter has {error}, which is not read: {_FILE}, {error.where(_FIRST)}"
-        ) from None
     except yaml_text.NoYaml as error:
-        raise FrontMatterError(f"its front matter is no YAML: {_FILE}, {error.told(_FIRST)}") from None
+        where = f"line {error.line + _BEFORE} of {_FILE}"
+        if isinstance(error, yaml_text.TooMuch):
+            raise FrontMatterError(f"its front matter has {error}, which is not read: {where}") from None
+        raise FrontMatterError(f"its front matter is no YAML: {where}: {error}") from None

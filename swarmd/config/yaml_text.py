@@ -36,20 +36,12 @@ _SAID = (
 
 
 class NoYaml(ValueError):
-    """It cannot be read; the sentence says why, `line` where (from 1; None: all of it)."""
+    """It cannot be read; the sentence says why, `line` (from 1) where."""
 
-    def __init__(self, why: str, line: int | None = None) -> None:
+    def __init__(self, why: str, line: int) -> None:
         """As above."""
         super().__init__(why)
         self.line = line
-
-    def where(self, first: int = 1) -> str:
-        """The line in words, where the text begins in line `first` of its file."""
-        return "some line" if self.line is None else f"line {self.line + first - 1}"
-
-    def told(self, first: int = 1) -> str:
-        """The sentence with the line."""
-        return str(self) if self.line is None else f"{self.where(first)}: {self}"
 
 
 class TooMuch(NoYaml):
@@ -82,19 +74,19 @@ def _events(text: str, deepest: int) -> Iterator[Any]:
     except yaml.MarkedYAMLError as error:
         raise _in_our_words(error, text, deepest) from None
     except (yaml.YAMLError, ValueError, RecursionError):
-        raise NoYaml(_UNKNOWN) from None
+        raise NoYaml(_UNKNOWN, 1) from None
 
 
 def _in_our_words(error: Any, text: str, deepest: int) -> NoYaml:
     said = f"{error.problem or ''} {error.context or ''}"
     first, last = error.context_mark or error.problem_mark, error.problem_mark or error.context_mark
     if "nesting depth" in said:
-        return TooMuch(f"more than {deepest} levels", first.line + 1)
+        return TooMuch(f"more than {deepest} levels", 1 if first is None else first.line + 1)
     why = next((ours for words, ours in _SAID if words in said), _UNKNOWN)
     # Of what is never closed the place where it was opened, and not the end of all.
     mark = first if "closed" in why else last
     if mark is None:
-        return NoYaml(why)
+        return NoYaml(why, 1)
     line = text.split("\n")[mark.line : mark.line + 1]
     if line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())]:
         why = "a tab is before its text, where YAML has spaces alone"

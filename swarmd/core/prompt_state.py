@@ -9,10 +9,10 @@ from swarmd.core.fences import Ours, Pieces, quoted
 from swarmd.core.memory import ARCHIVE, FIRST_FILE
 from swarmd.core.moments import moment
 from swarmd.core.room import NOTE_TOKENS, Count, Filled, fill
-from swarmd.core.sections import Part, more, part, said, wrote
+from swarmd.core.sections import Part, first_line, more, part, said, wrote
 from swarmd.core.skills import own_folders
 from swarmd.core.snapshot import Below, Snapshot
-from swarmd.core.text import one_line, shortened
+from swarmd.core.text import one_line
 from swarmd.core.world import Document, Key
 
 FILES_TOKENS = 1000
@@ -25,8 +25,6 @@ BELOW_TOKENS = 6000
 """Shared by all agents below, evenly: a loud one does not push the others out."""
 BELOW_LEAST = 120
 """What an agent's line, description and first keys need; where not all have as much, some are left out whole."""
-
-_FIRST_LINE = 100
 
 
 def files_part(snapshot: Snapshot, count: Count) -> Part:
@@ -60,8 +58,7 @@ def _file(document: Document) -> Pieces:
     data = document.data or b""
     # A path is the agent's own text too: " = " in it may mislead nobody but its author.
     path = one_line(document.path).replace(" = ", " \\x3d ")
-    first = data[: _FIRST_LINE * 4].decode("utf-8", errors="replace").lstrip("\ufeff\r\n").split("\n", 1)[0]
-    return (Ours(line=f"{path}, {len(data):,} bytes = {shortened(first.strip(), _FIRST_LINE)}"),)
+    return (Ours(line=f"{path}, {len(data):,} bytes = {first_line(data)}"),)
 
 
 def keys_part(snapshot: Snapshot, count: Count) -> Part:
