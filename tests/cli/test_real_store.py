@@ -189,7 +189,7 @@ def test_a_session_is_shown_which_revisions_its_copy_is_and_what_files_were_befo
         "swarmd memory show MEMORY.md --rev 9",
     )
     assert told.startswith("one\n")
-    listed = {row["file"]: row for row in json.loads(told[told.index('{"') : told.rindex("}") + 1])["items"]}
+    listed = {row["file"]: row for row in json.loads(told[told.index("{") : told.rindex("}") + 1])["items"]}
     assert {file: (row.get("rev"), row.get("by", "").partition(":")[0]) for file, row in listed.items()} == {
         "MEMORY.md": (2, "operator"),
         "a.md": (None, ""),
