@@ -14,6 +14,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.core.counts import counted
 
 if TYPE_CHECKING:
     from swarmd.config.check import Checked
@@ -39,15 +40,11 @@ def check(invocation: Invocation, files: Sequence[str]) -> int:
 def _print(document: Mapping[str, Any]) -> None:
     for problem in document["items"]:
         output.line(output.shown("", problem["message"]))
-    items, files = document["items"], _counted(document["files"], "file")
+    items, files = document["items"], counted(document["files"], "file")
     if not items:
         output.line(f"{files}, no problems")
     elif all(problem["severity"] == "warning" for problem in items):
-        output.line(f"{files}, no errors, {_counted(len(items), 'warning')}")
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        output.line(f"{files}, no errors, {counted(len(items), 'warning')}")
 
 
 class _Judge:

@@ -23,11 +23,18 @@ READS = frozenset({
 """The calls that change nothing; every other call is an act."""
 
 _OPERATORS_ONLY = frozenset({
-    "approval_approve", "approval_deny", "attention_ack", "forget", "forget_subject", "memory_compact", "memory_import",
-    "memory_restore", "memory_take", "pause", "reload", "rename", "resume", "run", "session_apply", "session_cancel",
-    "session_discard", "session_quarantine", "session_revert", "session_unquarantine",
+    "approval_approve", "approval_deny", "approval_list", "approval_show", "attention", "attention_ack", "doctor",
+    "forget", "forget_subject", "memory_compact", "memory_export", "memory_import", "memory_restore", "memory_shared",
+    "memory_subjects", "memory_take", "pause", "reload", "rename", "resume", "run", "session_apply", "session_cancel",
+    "session_discard", "session_quarantine", "session_revert", "session_trace", "session_unquarantine", "status",
+    "verify",
 })  # fmt: skip
-"""Calls that no desk knows. The desk would refuse them too; here the sentence can name the command."""
+"""Calls that no desk answers. The desk would refuse them too; here the sentence can name the command."""
+_COMMANDS = {
+    "forget": "agent forget", "forget_subject": "memory forget-subject", "memory_take": "memory conflicts --take",
+    "rename": "agent rename",
+}  # fmt: skip
+"""Those of them that have another name than their command."""
 
 _RUNS = frozenset({"memory_compact", "run"})
 """Calls that wait for a session's end: somebody has to run it."""
@@ -56,6 +63,11 @@ class Client(Protocol):
 def in_session(environ: Mapping[str, str]) -> bool:
     """Whether a session started this program. An empty value counts: nobody leaves a session by clearing one."""
     return "SWARMD_SESSION" in environ or "SWARMD_TOKEN" in environ
+
+
+def operators_command(command: str) -> Refused:
+    """What a session is told that asks for one."""
+    return Refused(f"`swarmd {command}` is an operator's command; a session may not use it")
 
 
 def choose(options: Options, environ: Mapping[str, str]) -> Client:
@@ -106,7 +118,7 @@ class SessionClient:
         from swarmd import wire_client
 
         if name in _OPERATORS_ONLY:
-            raise Refused(f"`swarmd {name.replace('_', ' ')}` is for operators; a session may not use it")
+            raise operators_command(_COMMANDS.get(name, name.replace("_", " ")))
         try:
             return wire_client.call(self.socket, self.token, name, args)
         except ConnectionError as error:

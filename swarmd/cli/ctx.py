@@ -10,7 +10,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import agent_option, list_options, narrowed, read_text, split_agent
+from swarmd.cli.params import agent_option, list_options, narrowed, split_agent, text_for
 from swarmd.core.acts import ACTS
 
 
@@ -92,7 +92,7 @@ def get(invocation: Invocation, agent: str | None, key: str) -> None:
 
 def put(invocation: Invocation, agent: str | None, key: str, value: str) -> None:
     """Set a key."""
-    text = read_text(value, "a value", may_be_empty=True)
+    text = text_for(invocation, agent, value, "a value", may_be_empty=True)
     invocation.show(invocation.call("ctx_set", agent=agent, key=key, value=text), _written)
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,7 +39,10 @@ def edit_copy(environ: Mapping[str, str], name: str, before: bytes) -> Iterator[
 
 
 def _run_editor(environ: Mapping[str, str], copy: Path) -> None:
-    chosen = environ.get("VISUAL") or environ.get("EDITOR") or next(filter(shutil.which, _EDITORS), "vi")
+    chosen = environ.get("VISUAL") or environ.get("EDITOR")
+    if not chosen:
+        _must_have_a_terminal()
+        chosen = next(filter(shutil.which, _EDITORS), "vi")
     try:
         command = [*shlex.split(chosen), os.fspath(copy)]
         status = subprocess.run(command, check=False).returncode
@@ -48,6 +52,15 @@ def _run_editor(environ: Mapping[str, str], copy: Path) -> None:
         raise Failed(f"the editor {chosen!r} cannot be started: {error.strerror}; set EDITOR") from None
     if status:
         raise Failed(f"the editor {chosen!r} ended with status {status}: nothing is changed")
+
+
+def _must_have_a_terminal() -> None:
+    """An editor that nobody has named waits for keys. One that somebody has named may be a script, and is run."""
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+        raise BadInput(
+            "an editor needs a terminal, and here is none: give the text with `swarmd memory write AGENT FILE -` or "
+            "`swarmd memory append AGENT FILE -`, or set EDITOR to a program that needs none"
+        )
 
 
 def _text(data: bytes) -> str:

@@ -16,6 +16,7 @@ from swarmd.core.conversations import Conversation, NoConversation, conversation
 from swarmd.core.memory import FOLDER_BYTES
 from swarmd.core.takeover import Found
 from swarmd.errors import BadInput, Failed, NotFound
+from swarmd.runners.memory_copy import NO_FILES
 
 ENTRIES = 20_000
 """Names that are looked at in one folder, with all below it."""
@@ -26,13 +27,6 @@ EVERYTHING_BYTES = 8 * FOLDER_BYTES
 LEVELS = 100
 """How deep lists and objects of a conversation may stand within each other."""
 CONVERSATIONS = (".json", ".jsonl", ".yaml", ".yml")
-_KINDS = (
-    (stat.S_ISLNK, "it is a symbolic link"),
-    (stat.S_ISFIFO, "it is a named pipe"),
-    (stat.S_ISSOCK, "it is a socket"),
-    (stat.S_ISBLK, "it is a device"),
-    (stat.S_ISCHR, "it is a device"),
-)
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
@@ -87,9 +81,9 @@ def read_file(path: str, *, follow: bool = True) -> bytes:
     """A regular file's bytes. Raises BadInput, NotFound or Failed with why not; the sentence does not name the file."""
     try:
         status = os.stat(path, follow_symlinks=follow)
-        for is_kind, what in _KINDS:
+        for is_kind, what in NO_FILES:
             if is_kind(status.st_mode):
-                raise BadInput(what)
+                raise BadInput(f"it is {what}")
         # It may have become another thing meanwhile: a pipe must not hold us.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
         fd = os.open(path, flags)
@@ -151,37 +145,15 @@ def _from_lines(text: str) -> list[Any]:
 
 
 def from_yaml(text: str) -> Any:
-    """The YAML document as text, lists and objects: nothing in it is taken for a date or a number. Raises BadInput.
+    """The YAML document as text, lists and objects: nothing in it is taken for a date or a number. Raises BadInput."""
+    from swarmd.config import yaml_text
 
-    Aliases are refused: a few lines of them stand for more than any memory holds.
-    """
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    resolvers = {"~": None, "n": None, "N": None, "": None}
-    nulls = {
-        first: [
-            (tag, regexp)
-            for tag, regexp in base.yaml_implicit_resolvers.get(first, ())
-            if tag.endswith(":null")
-        ]
-        for first in resolvers
-    }
-    loader = type("_Texts", (base,), {"yaml_implicit_resolvers": nulls})
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise BadInput(f"it has an alias (*{event.anchor}); write it without, or as JSON")
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > LEVELS:
-                raise BadInput(f"it has more than {LEVELS} levels")
-        return yaml.load(text, Loader=loader)  # noqa: S506 - a safe loader, with less of it
-    except yaml.YAMLError as error:
-        said = " ".join(str(error).split())
-        raise BadInput(f"it is no YAML: {said[:300]}") from None
-    except (ValueError, TypeError, RecursionError) as error:
-        raise BadInput(f"it is no YAML that can be read here: {error}") from None
+        return yaml_text.read(text, deepest=LEVELS, nulls=True, tags=False)
+    except yaml_text.TooMuch as error:
+        raise BadInput(f"it has {error}; write it without, or as JSON (line {error.line})") from None
+    except yaml_text.NoYaml as error:
+        raise BadInput(f"it is no YAML: line {error.line}: {error}") from None
 
 
 def _must_be_shallow(document: Any) -> None:

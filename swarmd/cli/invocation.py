@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,12 +14,14 @@ import click
 
 from swarmd.cli import client, output
 from swarmd.cli.client import Client, Options
-from swarmd.errors import BadInput, Refused
+from swarmd.errors import BadInput, NotFound, SwarmdError
 
 if TYPE_CHECKING:
     from swarmd.places import Places
 
 R = TypeVar("R")
+NO_FOLDER = "./"
+"""No file is ever below it: whether there is such an owner is asked, and nothing of its files."""
 
 
 def _utc_now() -> datetime:
@@ -50,7 +53,30 @@ class Invocation:
         document = self._client.call(name, {key: value for key, value in args.items() if value is not None})
         reads = name in client.READS or name == "draft_show" or args.get("mode") == "dry_run"
         self.has_acted = self.has_acted or not reads
+        if isinstance(document, Mapping) and document.get("warning"):
+            output.note(f"warning: {output.shown('', document['warning'])}")
         return document
+
+    @contextmanager
+    def agent_first(self, owner: str | None) -> Iterator[None]:
+        """Around what reads a person's files for an agent, or for another folder's owner: where they are bad and there
+        is no such agent, it is the agent that is told of. Costs nothing where they are good.
+        """
+        try:
+            yield
+        except SwarmdError:
+            if owner is not None and not self.in_session:
+                self._must_know(owner)
+            raise
+
+    def _must_know(self, owner: str) -> None:
+        """Raises NotFound where nobody and nothing has this name."""
+        try:
+            self.call("memory_list", agent=owner, folder=NO_FOLDER)
+        except NotFound:
+            raise
+        except SwarmdError:  # the files' fault is told then
+            return
 
     def must_speak(self) -> None:
         """Raises what a call would where nobody could be asked in this environment."""
@@ -67,7 +93,7 @@ class Invocation:
     def operator_only(self, command: str) -> None:
         """Raises Refused inside a session: these commands touch state and agent files without a call."""
         if self.in_session:
-            raise Refused(f"`swarmd {command}` is an operator's command; a session may not use it")
+            raise client.operators_command(command)
 
     def session_only(self, command: str) -> None:
         """Raises BadInput outside a session, where there is nothing staged."""

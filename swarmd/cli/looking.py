@@ -81,7 +81,7 @@ def _print_why(agent: str, document: Mapping[str, Any]) -> None:
 @list_options
 @pass_invocation
 def log(invocation: Invocation, agent: str | None, stat: bool, **bounds: Any) -> None:
-    """One line a slot, session and operator's act, newest first."""
+    """One line a slot, session, operator's act and wish for an approval, newest first."""
     document = invocation.call("log", agent=agent, **bounds)
     invocation.show(document, lambda found: _print_log(found, stat=stat))
 

@@ -20,17 +20,18 @@ from swarmd.cli.params import (
     OWNER,
     SUBJECT,
     Number,
-    agent_option,
     list_options,
     narrowed,
     owner_option,
     read_file,
     read_text,
     split_agent,
+    text_for,
     usage,
 )
 from swarmd.cli.searching import memory_search
 from swarmd.core.acts import ACTS
+from swarmd.core.owners import agent_of_owner, subject_of
 from swarmd.core.sessions import exit_status
 from swarmd.errors import BadInput, NotFound
 
@@ -119,7 +120,9 @@ def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None)
         if text is None:
             output.line(f"{file} is unchanged")
             return
-        document = invocation.call("memory_write", agent=agent, file=file, text=text, base=before["rev"])
+        # What a session writes is merged from what it has read, by the desk's own account.
+        base = None if invocation.in_session else before["rev"]
+        document = invocation.call("memory_write", agent=agent, file=file, text=text, base=base)
     invocation.show(document, _written)
 
 
@@ -130,7 +133,7 @@ def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None)
 def write_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
     """`-` as TEXT reads standard input."""
     agent, (file, text) = _split(invocation, agent, words, ["FILE", "TEXT"])
-    text = read_text(text, "a file's text", may_be_empty=True)
+    text = text_for(invocation, agent, text, "a file's text", may_be_empty=True)
     invocation.show(invocation.call("memory_write", agent=agent, file=file, text=text), _written)
 
 
@@ -141,7 +144,7 @@ def write_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
 def append_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
     """`-` as TEXT reads standard input."""
     agent, (file, text) = _split(invocation, agent, words, ["FILE", "TEXT"])
-    text = read_text(text, "what is to be appended")
+    text = text_for(invocation, agent, text, "what is to be appended")
     invocation.show(invocation.call("memory_append", agent=agent, file=file, text=text), _written)
 
 
@@ -211,7 +214,7 @@ def blame_file(invocation: Invocation, words: tuple[str, ...], agent: str | None
 @click.option(
     "--summary-file", metavar="F", help="Take this summary (`-`: standard input); no model is asked."
 )
-@agent_option
+@owner_option
 @pass_invocation
 def compact_memory(
     invocation: Invocation, words: tuple[str, ...], summary_file: str | None, agent: str | None
@@ -223,7 +226,8 @@ def compact_memory(
     agent, _ = _split(invocation, agent, words, [])
     summary = None
     if summary_file is not None:
-        summary = read_text("-", "a summary") if summary_file == "-" else read_file(summary_file)
+        with invocation.agent_first(agent):
+            summary = read_text("-", "a summary") if summary_file == "-" else read_file(summary_file)
     elif output.on_terminal():
         output.note(f"it may take a while; `swarmd session log {str(agent).partition('@')[0]} -f` follows it")
     document = invocation.call("memory_compact", agent=agent, summary=summary)
@@ -294,7 +298,7 @@ def forget_subject(invocation: Invocation, agent: str, subject: str) -> None:
 
 
 @memory.command("consolidate")
-@click.argument("agent", type=AGENT)
+@click.argument("agent", type=OWNER)
 @click.option(
     "--no-commit", is_flag=True, help="Run for real, save nothing, show what would have been saved."
 )
@@ -305,13 +309,31 @@ def consolidate(invocation: Invocation, agent: str, no_commit: bool, dry_run: bo
     """Have an agent's memory put in order now, by a session that reads its sessions since the last time, and wait for
     its end. Where there was none since, nothing is started.
     """
+    invocation.operator_only("memory consolidate")
     if no_commit and dry_run:
         usage("--no-commit runs it and --dry-run does not: give one of them")
+    with invocation.agent_first(agent):
+        _must_be_an_agents_own(agent)
     from swarmd.cli.running import report_run
 
     mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
     document = invocation.call("run", agent=agent, mode=mode, force=force, trigger="consolidate")
     return report_run(invocation, agent, document)
+
+
+def _must_be_an_agents_own(owner: str) -> None:
+    """Raises BadInput for another folder: its sessions' transcripts are not for whoever reads that."""
+    agent, subject = agent_of_owner(owner), subject_of(owner)
+    if agent is None:
+        raise BadInput(
+            f"{owner} is a folder that several agents share, and a consolidation is for one agent's own memory: put it "
+            f"in order by hand, with swarmd memory edit {owner}"
+        )
+    if subject is not None:
+        raise BadInput(
+            f"{owner} is what {agent} keeps about {subject}, and a consolidation is for its own memory: make this one "
+            f"small with swarmd memory compact {owner}, or put it in order with swarmd memory edit {owner}"
+        )
 
 
 def data_of(document: Mapping[str, Any]) -> bytes:

@@ -6,9 +6,9 @@ import base64
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -16,7 +16,11 @@ from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, usage
+from swarmd.core.counts import counted
 from swarmd.errors import BadInput, Failed, NotFound, Refused
+
+if TYPE_CHECKING:
+    from swarmd.core.takeover import Format, Found, Plan
 
 FORMATS = ("swarms", "conversation", "claude", "markdown")
 _TAKEN = output.columns_of("what file=path bytes ~rev ~source")
@@ -56,15 +60,9 @@ def import_memory(
     invocation.operator_only("memory import")
     if merge and replace:
         usage("only one of --merge and --replace may be there")
-    plan = _plan(source, format, all_files=all_files)
-    if plan.bad and not skip_bad:
-        named = "; ".join(f"{bad['file']}: {bad['why']}" for bad in plan.bad[:_NAMED])
-        more = f" and {len(plan.bad) - _NAMED} more" if len(plan.bad) > _NAMED else ""
-        raise BadInput(f"nothing is imported from {source}: {named}{more}; --skip-bad takes the rest")
-    if plan.problems:
-        raise BadInput(f"nothing is imported from {source}: {'; '.join(plan.problems[:_NAMED])}")
-    if not plan.items:
-        raise NotFound(f"there is nothing to import in {source}")
+    with invocation.agent_first(agent):
+        plan = _plan(source, format, all_files=all_files)
+        _must_be_good(plan, source, skip_bad=skip_bad)
     files = [
         {"path": item.path, "base64": base64.b64encode(item.data).decode(), "log": item.log}
         for item in plan.items
@@ -78,12 +76,26 @@ def import_memory(
     invocation.show({**done, "items": rows, **takeover.report(plan)}, _imported)
 
 
-def _plan(source: Path, format: str | None, *, all_files: bool) -> Any:
+def _must_be_good(plan: Plan, source: Path, *, skip_bad: bool) -> None:
+    """Raises BadInput or NotFound where nothing of it, or not all that should, can come."""
+    if plan.bad and not skip_bad:
+        named = "; ".join(f"{bad['file']}: {bad['why']}" for bad in plan.bad[:_NAMED])
+        more = f" and {len(plan.bad) - _NAMED} more" if len(plan.bad) > _NAMED else ""
+        raise BadInput(f"nothing is imported from {source}: {named}{more}; --skip-bad takes the rest")
+    if plan.problems:
+        raise BadInput(f"nothing is imported from {source}: {'; '.join(plan.problems[:_NAMED])}")
+    if not plan.items:
+        raise NotFound(f"there is nothing to import in {source}")
+
+
+def _plan(source: Path, format: str | None, *, all_files: bool) -> Plan:
     from swarmd.cli import foreign
+    from swarmd.cli.import_sources import must_fit
     from swarmd.core import takeover
 
     if not source.exists():
         raise NotFound(f"there is no {source}")
+    must_fit(source, format, all_files=all_files)
     if not source.is_dir():
         if format == "conversation" or (format is None and source.suffix.lower() in foreign.CONVERSATIONS):
             return takeover.of_conversation(foreign.read_conversation(source), source.name)
@@ -92,16 +104,14 @@ def _plan(source: Path, format: str | None, *, all_files: bool) -> Any:
         except (BadInput, Failed, NotFound) as error:
             raise type(error)(f"{source}: {error}") from None
         return takeover.of_folder(found, _format(format, found, source), all_files=all_files)
-    if format == "conversation":
-        raise BadInput(f"{source} is a folder; name the file of the conversation in it")
     found = foreign.read_folder(source)
     return takeover.of_folder(found, _format(format, found, source), all_files=all_files)
 
 
-def _format(format: str | None, found: Any, source: Path) -> Any:
+def _format(format: str | None, found: Sequence[Found], source: Path) -> Format:
     from swarmd.core import takeover
 
-    chosen = format or takeover.detected(found)
+    chosen = cast("Format | None", format) or takeover.detected(found)
     if chosen is None:
         raise BadInput(
             f"{source}: nothing in it looks like a memory ({', '.join(takeover.SUFFIXES)} files are looked for); name "
@@ -124,12 +134,11 @@ def _imported(document: Mapping[str, Any]) -> None:
     for note in document["notes"]:
         output.note(note)
     count = sum(row["what"] != "same" for row in document["items"])
+    files, format = f"of {document['agent']}", document["format"]
     if document.get("saved"):
-        output.note(f"{count} files of {document['agent']} are written, from {document['format']}")
+        output.note(f"{counted(count, f'file {files} is', f'files {files} are')} written, from {format}")
     else:
-        output.note(
-            f"nothing is written: {count} files of {document['agent']} would be, from {document['format']}"
-        )
+        output.note(f"nothing is written: {counted(count, 'file')} {files} would be, from {format}")
 
 
 @click.command("export", cls=Command)
@@ -145,8 +154,9 @@ def export_memory(invocation: Invocation, agent: str, folder: Path | None) -> No
         document = invocation.call("memory_export", agent=agent)
         invocation.show(document, lambda found: output.listing(found, _FILES, "the memory is empty"))
         return
-    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise Refused(f"{folder} is there already and is no empty folder; name another")
+    with invocation.agent_first(agent):
+        if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+            raise Refused(f"{folder} is there already and is no empty folder; name another")
     document = invocation.call("memory_export", agent=agent)
     files = {row["path"]: _data(row) for row in document["items"]}
     if not files:
@@ -185,4 +195,4 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def _exported(document: Mapping[str, Any]) -> None:
     output.table(document["items"], _FILES)
-    output.note(f"{len(document['items'])} files are written to {document['folder']}")
+    output.note(f"{counted(len(document['items']), 'file is', 'files are')} written to {document['folder']}")

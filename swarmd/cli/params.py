@@ -38,6 +38,16 @@ def read_text(value: str, noun: str, *, may_be_empty: bool = False) -> str:
     return text
 
 
+def text_for(
+    invocation: Invocation, agent: str | None, value: str, noun: str, *, may_be_empty: bool = False
+) -> str:
+    """As `read_text`, for an agent or another folder's owner: of one that is not there it is told before all that may
+    be wrong with standard input.
+    """
+    with invocation.agent_first(agent if value == "-" else None):
+        return read_text(value, noun, may_be_empty=may_be_empty)
+
+
 def read_standard_input() -> str:
     """All of standard input, as UTF-8 text, byte for byte."""
     if sys.stdin is None:
@@ -97,6 +107,9 @@ class AgentName(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
         problem = None if value in self.also else agent_name_problem(value)
+        if problem is not None and "@" in value and owner_problem(str(value)) is None:
+            kind = "a shared folder" if value.startswith("@") else "a folder about a subject"
+            problem = f"{value} is {kind}, and an agent is expected here"
         if problem is not None:
             self.fail(problem, param, ctx)
         return str(value)
@@ -105,34 +118,26 @@ class AgentName(click.ParamType[str]):
 AGENT = AgentName()
 
 
-class OwnerName(click.ParamType[str]):
-    """Whose folder of notes: AGENT, `@NAME` (a shared one), AGENT@SUBJECT."""
+class Checked(click.ParamType[str]):
+    """A name that a rule of core judges."""
 
-    name = "owner"
+    def __init__(self, name: str, problem_of: Callable[[str], str | None]) -> None:
+        """`problem_of` is the rule: why it is none."""
+        self.name = name
+        self._problem_of = problem_of
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
-        problem = owner_problem(str(value))
+        problem = self._problem_of(str(value))
         if problem is not None:
             self.fail(problem, param, ctx)
         return str(value)
 
 
-class SubjectName(click.ParamType[str]):
-    """What a session is about, checked."""
-
-    name = "subject"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it."""
-        problem = subject_problem(str(value))
-        if problem is not None:
-            self.fail(problem, param, ctx)
-        return str(value)
-
-
-OWNER = OwnerName()
-SUBJECT = SubjectName()
+OWNER = Checked("owner", owner_problem)
+"""Whose folder of notes: AGENT, `@NAME` (a shared one), AGENT@SUBJECT."""
+SUBJECT = Checked("subject", subject_problem)
+"""What a session is about."""
 
 
 class Number(click.IntRange):

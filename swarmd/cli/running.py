@@ -13,23 +13,7 @@ from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, SESSION, SINCE, SUBJECT, Text, read_file, usage
 from swarmd.cli.sessions import print_session, result_of
-from swarmd.core.sessions import exit_status
-
-TRIGGERS = (
-    "cron",
-    "every",
-    "at",
-    "adaptive",
-    "handoff",
-    "reply",
-    "report",
-    "after",
-    "path",
-    "manual",
-    "retry",
-    "catch_up",
-    "consolidate",
-)
+from swarmd.core.sessions import TRIGGERS, exit_status
 
 _file_option = click.option(
     "--file", metavar="NEW.toml", help="With this definition, in place of the one in force."
@@ -85,7 +69,7 @@ def run(
         )
     mode = "dry_run" if dry_run else "no_commit" if no_commit else "commit"
     document = invocation.call("run", agent=agent, text=text, mode=mode, force=force, from_session=from_session,
-                               subject=subject, **_given(file))  # fmt: skip
+                               subject=subject, **_given(invocation, agent, file))  # fmt: skip
     return report_run(invocation, agent, document)
 
 
@@ -126,7 +110,8 @@ def prompt(
     file: str | None,
 ) -> None:
     """Print exactly what a session would be given now; nothing is spent."""
-    document = invocation.call("prompt", agent=agent, trigger=trigger, at=at, subject=subject, **_given(file))
+    given = _given(invocation, agent, file)
+    document = invocation.call("prompt", agent=agent, trigger=trigger, at=at, subject=subject, **given)
     invocation.show(document, _print_prompt)
 
 
@@ -136,8 +121,9 @@ def _print_prompt(document: Mapping[str, Any]) -> None:
     output.bare("\n\n".join(parts).encode("utf-8", "surrogatepass"))
 
 
-def _given(file: str | None) -> dict[str, str]:
+def _given(invocation: Invocation, agent: str, file: str | None) -> dict[str, str]:
     """The text of `--file` and its absolute path: whoever answers may not be able to read it, or stands elsewhere."""
     if file is None:
         return {}
-    return {"file_text": read_file(file), "file_path": str(Path(file).absolute())}
+    with invocation.agent_first(agent):
+        return {"file_text": read_file(file), "file_path": str(Path(file).absolute())}

@@ -10,25 +10,11 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import list_options, read_text
+from swarmd.cli.params import OWNER, list_options, read_text
 from swarmd.core.acts import SEARCH_KINDS
-from swarmd.core.owners import owner_problem
-
-
-class OwnerName(click.ParamType[str]):
-    """An agent, or another owner of a folder, as @NAME."""
-
-    name = "agent"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it."""
-        if problem := owner_problem(str(value)):
-            self.fail(problem, param, ctx)
-        return str(value)
-
 
 _words = click.argument("words", nargs=-1, required=True, metavar="TEXT...")
-_agent = click.option("--agent", type=OwnerName(), metavar="AGENT", help="Only what is this agent's.")
+_agent = click.option("--agent", type=OWNER, metavar="AGENT", help="Only what is this agent's.")
 
 
 @click.command("search", cls=Command)

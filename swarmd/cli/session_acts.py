@@ -12,6 +12,7 @@ from swarmd.cli.base import Command, Group
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import Text
 from swarmd.cli.sessions import change_line
+from swarmd.core.counts import counted
 
 
 @click.command(cls=Command)
@@ -26,7 +27,9 @@ def _print_checkpoint(document: Mapping[str, Any]) -> None:
     changes = document.get("changes") or []
     waiting = sum(change.get("verdict") == "held" for change in changes)
     more = f", {waiting} held for an operator's approval" if waiting else ""
-    output.line(f"checkpoint {document.get('checkpoint')}: {len(changes) - waiting} changes saved{more}")
+    output.line(
+        f"checkpoint {document.get('checkpoint')}: {counted(len(changes) - waiting, 'change')} saved{more}"
+    )
     for change in changes:
         output.line(f"  {change_line(change)}")
     for one in document.get("superseded") or []:

@@ -13,6 +13,7 @@ from swarmd.cli.base import Command
 from swarmd.cli.client import note_where
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT
+from swarmd.core.counts import counted
 
 _DOCTOR = output.columns_of("name ok text")
 
@@ -30,7 +31,7 @@ def _print_verify(document: Mapping[str, Any]) -> None:
     for problem in document["items"]:
         output.line(output.shown("", problem["text"]))
     output.facts(document, without=("items", "next", "ok"))
-    output.line("the store is whole" if document["ok"] else f"{len(document['items'])} problems")
+    output.line("the store is whole" if document["ok"] else counted(len(document["items"]), "problem"))
 
 
 @click.command(cls=Command)

@@ -129,7 +129,8 @@ def _ended(event: Event) -> None:
         if event.get(name) is not None
     ]
     if event.get("leftovers"):
-        parts.append(f"{output.shown('', event['leftovers'])} processes were left behind")
+        left = output.shown("", event["leftovers"])
+        parts.append(f"{left} {'process was' if left == '1' else 'processes were'} left behind")
     output.line(f"-- the program has ended: {', '.join(parts) or 'how is not known'}")
 
 

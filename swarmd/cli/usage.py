@@ -12,6 +12,7 @@ from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import list_options
 from swarmd.cli.transcripts import dollars
+from swarmd.core.counts import counted
 
 BY = ("agent", "model", "day", "subtree")
 
@@ -73,5 +74,5 @@ def in_words(row: Mapping[str, Any]) -> str:
         f"{amount(row, field)} {words}"
         for field, words in (("tokens_in", "tokens in"), ("tokens_out", "out"))
     ]
-    sessions = "1 session" if row["sessions"] == 1 else f"{row['sessions']:,} sessions"
+    sessions = counted(row["sessions"], "session")
     return f"{sessions}, {', '.join(known)}, cost {cost(row)}"

@@ -1,20 +1,24 @@
 """The front matter of a Markdown file: YAML between two lines `---`, read as plain texts, lists and tables.
 
-Whoever wrote the file may mean ill. So the part has a bound, every value is a text (a date or a number is what stands
-there), tags make nothing, and aliases, by which a few lines become gigabytes, are refused.
+Whoever wrote the file may mean ill: the part has a bound, and is read by `yaml_text`.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from swarmd.config import yaml_text
 
 MOST_CHARS = 16 * 1024
 DEEPEST = 8
 """Tables in tables: what a person writes has two or three."""
 
+_FILE = "SKILL.md"
+"""The only one that is read so."""
+_BEFORE = 1
+"""So many lines are in the file before the YAML."""
 _FENCE = "---"
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -39,40 +43,10 @@ def front_matter(text: str) -> Mapping[str, Any]:
 
 
 def _read(text: str) -> Any:
-    import yaml  # dear to load, and few agents have skills
-
     try:
-        return yaml.load(text, Loader=_loader())  # noqa: S506 - this loader makes nothing but texts, lists and tables
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 2}: " if error.problem_mark is not None else ""
-        hint = " (a text with ': ' in it stands in quotes)" if "mapping values" in str(error.problem) else ""
-        raise FrontMatterError(f"its front matter is no YAML: {line}{error.problem}{hint}") from None
-    except yaml.YAMLError as error:
-        said = " ".join(str(error).split())[:200]
-        raise FrontMatterError(f"its front matter is no YAML: {said}") from None
-    except (RecursionError, ValueError, OverflowError) as error:
-        raise FrontMatterError(f"its front matter cannot be read: {error}") from None
-
-
-@functools.cache
-def _loader() -> Any:
-    import yaml
-
-    class Plain(yaml.BaseLoader):  # type: ignore[misc]
-        """Texts only; no aliases, and a bound on how deep it goes."""
-
-        depth = 0
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            """As the library's, within bounds."""
-            if self.check_event(yaml.AliasEvent):
-                raise FrontMatterError("its front matter has an alias (*): write the value out")
-            self.depth += 1
-            if self.depth > DEEPEST:
-                raise FrontMatterError(f"its front matter is nested more than {DEEPEST} deep")
-            try:
-                return super().compose_node(parent, index)
-            finally:
-                self.depth -= 1
-
-    return Plain
+        return yaml_text.read(text, deepest=DEEPEST)
+    except yaml_text.NoYaml as error:
+        where = f"line {error.line + _BEFORE} of {_FILE}"
+        if isinstance(error, yaml_text.TooMuch):
+            raise FrontMatterError(f"its front matter has {error}, which is not read: {where}") from None
+        raise FrontMatterError(f"its front matter is no YAML: {where}: {error}") from None

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
 
 from swarmd.config.check import Checked, located
 from swarmd.config.files import Guard
@@ -22,9 +21,10 @@ from swarmd.config.skill_folders import SkillRules, written_by
 from swarmd.config.skill_table import skill_warnings
 from swarmd.core import summaries
 from swarmd.core.agent import Agent, When
-from swarmd.core.compaction import due_at, summarizer_of, summary_most
+from swarmd.core.compaction import due_at, is_automatic, summarizer_of, summary_most
 from swarmd.core.cron import CronError
 from swarmd.core.durations import format_duration
+from swarmd.core.memory import FIRST_FILE, matches
 from swarmd.core.schedule import ScheduleError, cron_schedule, parse_at, parse_zone, slots_between
 
 _LOOKED_AT = 50
@@ -70,7 +70,9 @@ def lacking(
     return [
         *_of_runner(agent, environ, kinds),
         *_of_folders(agent),
+        *_of_summarizer(agent, environ, kinds),
         *_of_window(agent),
+        *_unasked(agent),
         *_of_schedule(agent.when, now),
         *skill_warnings(agent, skills),
     ]
@@ -86,12 +88,14 @@ def _of_runner(agent: Agent, environ: Mapping[str, str], kinds: Kinds) -> Iterat
         (("success", "command", 0), agent.success.command),
         (("hooks", "before_commit", 0), agent.hooks.before_commit),
         (("hooks", "after_commit", 0), agent.hooks.after_commit),
+        (("memory", "summarizer_command", 0), agent.memory.summarizer_command),
+        (("consolidate", "command", 0), agent.consolidate.command),
     ]
     for place, command in checks:
         problem = _program_problem(command[0], agent.folder, path) if command else None
         if problem is not None:
             yield _warning(place, problem, command[0])
-    yield from _of_arguments(agent, options)
+        yield from _of_arguments(place, command, agent.folder, options.get("workdir"))
     workdir = options.get("workdir")
     if workdir is not None and not os.path.isdir(os.path.join(agent.folder, workdir)):
         yield _warning(("runner", "workdir"), _no_folder(os.path.join(agent.folder, workdir)), workdir)
@@ -106,20 +110,34 @@ def _of_runner(agent: Agent, environ: Mapping[str, str], kinds: Kinds) -> Iterat
             yield Complaint(path=("runner", *place), text=text, severity="warning")
 
 
-def _of_arguments(agent: Agent, options: Mapping[str, Any]) -> Iterator[Complaint]:
+def _of_summarizer(agent: Agent, environ: Mapping[str, str], kinds: Kinds) -> Iterator[Complaint]:
+    """What a model that summarizes needs, where the agent is none itself (else its own table is looked at)."""
+    summarizer = summarizer_of(agent, asked=False)
+    if summarizer is None or summarizer.kind in ("command", agent.runner_kind):
+        return
+    known = kinds.get(summarizer.kind)
+    if known is None or known.lacks is None:
+        return
+    options = known.options.model_validate(summarizer.options).model_dump()
+    for _, text in known.lacks(options, agent.folder, environ):
+        yield _warning(("memory", "summarizer_model"), f"no compaction can succeed: {text}", summarizer.name)
+
+
+def _of_arguments(
+    place: Path, command: Sequence[str], folder: str, workdir: str | None
+) -> Iterator[Complaint]:
     """A script that is named as an argument and stands beside the agent file, where only programs are looked for."""
-    workdir = options.get("workdir")
-    for index, argument in enumerate((options.get("command") or ())[1:], 1):
-        beside = os.path.join(agent.folder, argument)
+    for index, argument in enumerate(command[1:], 1):
+        beside = os.path.join(folder, argument)
         is_script = (
             not argument.startswith(("-", "/")) and argument not in ("", ".", "..") and os.path.isfile(beside)
         )
-        if is_script and not (workdir and os.path.exists(os.path.join(agent.folder, workdir, argument))):
+        if is_script and not (workdir and os.path.exists(os.path.join(folder, workdir, argument))):
             text = (
                 f"{argument} is beside the agent file, and the program is not started there: write the whole path, "
                 f"or make it the program itself, './{argument}'"
             )
-            yield _warning(("runner", "command", index), text, argument)
+            yield _warning((*place[:-1], index), text, argument)
 
 
 def _program_problem(name: str, folder: str, path: str) -> str | None:
@@ -161,6 +179,17 @@ def _of_window(agent: Agent) -> Iterator[Complaint]:
         yield _warning(
             ("memory", "context_tokens"), f"no compaction can succeed: {problem}", str(rules.context_tokens)
         )
+
+
+def _unasked(agent: Agent) -> Iterator[Complaint]:
+    """Rules that one may think hold for compactions too, where such come by themselves."""
+    if not is_automatic(agent):
+        return
+    compacts = f"for compactions, by which swarmd itself puts a summary in the place of {FIRST_FILE}"
+    if agent.hooks.before_commit:
+        yield Complaint(path=("hooks", "before_commit"), text=f"is not run {compacts}", severity="warning")
+    if matches(FIRST_FILE, agent.memory.approval):
+        yield Complaint(path=("memory", "approval"), text=f"is not asked {compacts}", severity="warning")
 
 
 def _no_folder(path: str) -> str:

@@ -21,6 +21,7 @@ from swarmd.config.arrange import Arrangement, arrange, cycle_complaint, cycles
 from swarmd.config.check import Checked, FileCheck
 from swarmd.config.problems import Complaint, Problem, did_you_mean
 from swarmd.core.agent import Agent
+from swarmd.core.counts import counted
 from swarmd.core.tree import Tree
 
 ABSENCE_SECONDS = 10.0
@@ -98,8 +99,9 @@ def _stopped(in_force: Mapping[str, InForce], checked: Checked, allow_empty: boo
     if checked.folder.kind != "present":
         return f"{checked.folder.reason}: the agents in force stay as they are"
     if in_force and checked.is_empty and not allow_empty:
+        agents = counted(len(in_force), "agent is", "agents are")
         return (
-            f"the folder of agent files is suddenly empty, and {len(in_force)} agents are in force: they stay "
+            f"the folder of agent files is suddenly empty, and {agents} in force: that stays as it is "
             "(to remove them: swarmd reload --allow-empty)"
         )
     return checked.held

@@ -195,12 +195,13 @@ class SuccessTable(Table):
 
 
 class HooksTable(Table):
-    """Programs that look at a session's change set, as JSON on standard input."""
+    """Programs that look at a session's change set, as JSON on standard input; not at a compaction's."""
 
     before_commit: list[Text] = Field(
-        default=[], description="Run before each commit: another exit status than 0 refuses it"
+        default=[],
+        description="Run before each commit but a compaction's: another exit status than 0 refuses it",
     )
-    after_commit: list[Text] = Field(default=[], description="Run after each commit")
+    after_commit: list[Text] = Field(default=[], description="Run after each commit but a compaction's")
     timeout: Annotated[float, Seconds(1, DAY)] = Field(default=60.0, description="How long one may take")
 
 

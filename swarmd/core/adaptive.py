@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from swarmd.core.agent import Adaptive
+from swarmd.core.counts import counted
 from swarmd.core.durations import format_duration
 from swarmd.core.sessions import GOOD
 
@@ -145,7 +146,7 @@ def _reason(rule: Adaptive, pace: Pace, work: Work, wait: float, *, late: bool) 
 
 
 def _pending(work: Work) -> str:
-    handoffs = f"{work.handoffs} open handoff{'' if work.handoffs == 1 else 's'}" if work.handoffs else ""
+    handoffs = counted(work.handoffs, "open handoff") if work.handoffs else ""
     keys = f"key {', '.join(work.keys)} is set" if work.keys else ""
     return ", ".join(part for part in (handoffs, keys) if part)
 

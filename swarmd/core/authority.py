@@ -112,6 +112,14 @@ def keeps_none(agent: str) -> str:
     )
 
 
+def unread_memory(agent: str) -> str:
+    """What an operator is told who writes to the memory of an agent that has none."""
+    return (
+        f"nothing of it reaches {agent}, whose file says memory.persistent = false: take that line out of "
+        f"{agent}.toml, or use a key (swarmd ctx set {agent} KEY VALUE)"
+    )
+
+
 def may_read_handoff(actor: Actor, handoff: Handoff, tree: Tree) -> str | None:
     """A handoff: sent or received by itself or by one below."""
     if actor.agent is None:

@@ -62,6 +62,10 @@ def output_most(rules: MemoryRules) -> int:
     return max(OUTPUT_BYTES, 4 * 16 * summary_most(rules))
 
 
+ERRORS_BYTES = 4 * 1024 * 1024
+"""After so many bytes of standard error, too: more than any program has to say while it makes one summary."""
+
+
 def may_be_due(rules: MemoryRules, size: int) -> bool:
     """Whether a file of so many bytes has to be counted at all."""
     return size * TOKENS_PER_BYTE >= due_at(rules)

@@ -7,6 +7,7 @@ nothing here.
 from __future__ import annotations
 
 from swarmd.core.condensed import middle_cut
+from swarmd.core.counts import counted
 from swarmd.core.fences import Ours, Pieces, block, quoted, text_of
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.moments import moment, spoken
@@ -127,7 +128,8 @@ def _transcripts_part(snapshot: Snapshot, count: Count) -> Part:
         left -= sum(count(text_of(piece)) for piece in made)
         pieces.append(made)
     more = found.more + len(found.seen) - len(shown)
-    note = f"{more:,} older sessions are left out: `swarmd session list`" if more else ""
+    sessions = counted(more, "older session is", "older sessions are")
+    note = f"{sessions} left out: `swarmd session list`" if more else ""
     about = "its sessions since the last time, oldest first, cut by rule (data)"
     return part("sessions", about, tuple(piece for made in reversed(pieces) for piece in made), note)
 

@@ -39,6 +39,11 @@ def memory_doc(document: Document, conflicts: int = 0) -> dict[str, JSON]:
             "by": document.by, "bytes": len(document.data or b""), "conflicts": conflicts}  # fmt: skip
 
 
+def revision_doc(document: Document) -> dict[str, JSON]:
+    """Which revision it is, when it was made and by whom."""
+    return {"rev": document.rev, "at": to_text(document.at), "by": document.by}
+
+
 def file_doc(file: FileFacts) -> dict[str, JSON]:
     """The same of a file whose text was not read."""
     return {"agent": file.agent, "path": file.path, "rev": file.rev, "at": to_text(file.at), "by": file.by,

@@ -24,6 +24,7 @@ from swarmd.core.changes import (
     UnsetKey,
     WriteMemory,
 )
+from swarmd.core.counts import counted
 from swarmd.core.handoffs import FINAL, RESULT, Cause, Entry, Handoff, Move, move_problem
 from swarmd.core.interaction_log import is_log
 from swarmd.core.judge_memory import appending, overtaken, writing
@@ -215,7 +216,9 @@ def _sending_limit(actor: Actor, world: World) -> str | None:
         return None
     limits = agent.limits
     if world.sent_in_session(actor.session) >= limits.handoffs_per_session:
-        return f"{agent.name} may send {limits.handoffs_per_session} handoffs in a session, and has sent them"
+        return (
+            f"{agent.name} may send {counted(limits.handoffs_per_session, 'handoff')} in a session, no more"
+        )
     if actor.depth + 1 > limits.handoff_depth:
         return f"a handoff from here would be {actor.depth + 1} deep; {agent.name} may go to {limits.handoff_depth}"
     return None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from swarmd.core.counts import counted
 from swarmd.core.fences import Ours, Pieces, quoted
 from swarmd.core.memory import ARCHIVE, FIRST_FILE
 from swarmd.core.moments import moment
 from swarmd.core.room import NOTE_TOKENS, Count, Filled, fill
-from swarmd.core.sections import Part, more, part, said, wrote
+from swarmd.core.sections import Part, first_line, more, part, said, wrote
 from swarmd.core.skills import own_folders
 from swarmd.core.snapshot import Below, Snapshot
-from swarmd.core.text import one_line, shortened
+from swarmd.core.text import one_line
 from swarmd.core.world import Document, Key
 
 FILES_TOKENS = 1000
@@ -24,8 +25,6 @@ BELOW_TOKENS = 6000
 """Shared by all agents below, evenly: a loud one does not push the others out."""
 BELOW_LEAST = 120
 """What an agent's line, description and first keys need; where not all have as much, some are left out whole."""
-
-_FIRST_LINE = 100
 
 
 def files_part(snapshot: Snapshot, count: Count) -> Part:
@@ -40,7 +39,7 @@ def files_part(snapshot: Snapshot, count: Count) -> Part:
     filled = fill(((_file(d),) for d in beside), FILES_TOKENS - NOTE_TOKENS, count)
     of_skills = len(listed) - len(beside)
     told = [_archive(snapshot.archived)] if snapshot.archived else []
-    told += [f"skills/: {of_skills:,} files of skills"] if of_skills else []
+    told += [f"skills/: {counted(of_skills, 'file')} of skills"] if of_skills else []
     lines = tuple(Ours(line=line) for line in told)
     return part(
         "files",
@@ -52,16 +51,14 @@ def files_part(snapshot: Snapshot, count: Count) -> Part:
 
 def _archive(count: int) -> str:
     reading = "`swarmd memory list` names them, `swarmd memory show FILE` reads one, `swarmd memory search TEXT` finds"
-    texts = "1 older text" if count == 1 else f"{count:,} older texts"
-    return f"{ARCHIVE}: {texts}, not in the folder: {reading}"
+    return f"{ARCHIVE}: {counted(count, 'older text')}, not in the folder: {reading}"
 
 
 def _file(document: Document) -> Pieces:
     data = document.data or b""
     # A path is the agent's own text too: " = " in it may mislead nobody but its author.
     path = one_line(document.path).replace(" = ", " \\x3d ")
-    first = data[: _FIRST_LINE * 4].decode("utf-8", errors="replace").lstrip("\ufeff\r\n").split("\n", 1)[0]
-    return (Ours(line=f"{path}, {len(data):,} bytes = {shortened(first.strip(), _FIRST_LINE)}"),)
+    return (Ours(line=f"{path}, {len(data):,} bytes = {first_line(data)}"),)
 
 
 def keys_part(snapshot: Snapshot, count: Count) -> Part:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from swarmd.core.counts import counted
 from swarmd.core.fences import Ours, Pieces, block, quoted
 from swarmd.core.handoffs import WORK, Entry, Handoff, Status, urgency, work_order
 from swarmd.core.moments import moment, span, spoken
@@ -46,7 +47,7 @@ def handoffs_part(snapshot: Snapshot, count: Count) -> Part:
         key=lambda handoff: work_order(handoff, snapshot.now),
     )
     filled = fill((_open(handoff, snapshot) for handoff in work), HANDOFFS_TOKENS - NOTE_TOKENS, count)
-    texts = f"{filled.reduced:,} handoffs not in full, each named above" if filled.reduced else ""
+    texts = f"{counted(filled.reduced, 'handoff')} not in full, each named above" if filled.reduced else ""
     total = len(work) + snapshot.more_open_handoffs
     return part("handoffs", about, filled.pieces, texts, more(total, filled.shown, "swarmd handoff list"))
 
@@ -61,9 +62,8 @@ def _open(handoff: Handoff, snapshot: Snapshot) -> tuple[Pieces, ...]:
     show = f"`swarmd handoff show {handoff.id}`"
     forms: list[Pieces] = [(line, *text, *(piece for entry in thread for piece in entry))]
     if len(thread) > 1:
-        earlier = Ours(
-            line=f"handoff {handoff.id}: {len(thread) - 1} earlier entries of its thread left out: {show}"
-        )
+        entries = counted(len(thread) - 1, "earlier entry", "earlier entries")
+        earlier = Ours(line=f"handoff {handoff.id}: {entries} of its thread left out: {show}")
         forms.append((line, *text, earlier, *thread[-1]))
     forms.append((line, Ours(line=f"handoff {handoff.id}: text left out: {show}")))
     return tuple(forms)

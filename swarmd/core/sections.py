@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from swarmd.core.fences import Ours, Pieces
-from swarmd.core.text import one_line
+from swarmd.core.text import one_line, shortened
 from swarmd.core.world import agent_of
+
+_FIRST_LINE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +58,9 @@ def part(name: str, about: str, pieces: Pieces, *notes: str) -> Part:
 def more(total: int, shown: int, command: str, noun: str = "") -> str:
     """What was left out and the command that shows it, `12 more: ...`; nothing where all is shown."""
     return f"{total - shown:,} more{noun and f' {noun}'}: `{command}`" if total > shown else ""
+
+
+def first_line(data: bytes) -> str:
+    """The first line of a file in which something stands, shortened, for a list of files."""
+    first = data[: _FIRST_LINE * 5].decode("utf-8", "replace").lstrip("\ufeff\r\n").split("\n", 1)[0]
+    return shortened(first.strip(), _FIRST_LINE)

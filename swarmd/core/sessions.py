@@ -20,6 +20,11 @@ UPKEEP = frozenset({COMPACT, CONSOLIDATE})
 """Triggers of sessions that look after an agent's memory. They are no work of the agent's: nothing is retried or paused
 for them, and what is told of its last session is told of the last other one.
 """
+TRIGGERS = (
+    "cron", "every", "at", "adaptive", "handoff", "reply", "report", "after", "path", "manual", "retry", "catch_up",
+    CONSOLIDATE,
+)  # fmt: skip
+"""What may start a session that has a prompt of its own."""
 GOOD = frozenset({"committed", "no_change", "dry_run"})
 RETRIED = frozenset({"failed", "timed_out", "unavailable", "lost"})
 COUNTED = frozenset({"failed", "timed_out", "refused"})

@@ -212,7 +212,7 @@ def fault(summary: str, old: str, *, most: int, count: Count) -> str | None:
     own, least = len(_content(summary) & _content(old)), _least(old)
     if own < least:
         return (
-            f"the summary has no content: {own} words of it stand in the notes (dates and common words apart), and "
+            f"the summary has no content: of its words {own} stand in the notes (dates and common words apart), and "
             f"{least} are the least for notes of that size"
         )
     tokens = count(summary)

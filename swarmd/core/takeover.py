@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from swarmd.core.conversations import Conversation
+from swarmd.core.counts import counted
 from swarmd.core.interaction_log import HEADING, UNDATED, Block, blocks, section
 from swarmd.core.memory import (
     ARCHIVE,
@@ -131,7 +132,12 @@ def of_conversation(found: Conversation, source: str) -> Plan:
         text = "\n\n".join(found.static).encode("utf-8", "backslashreplace")
         plan.items.append(Item(path=SYSTEM_PROMPT, data=text, source=source))
     if found.empty:
-        plan.left_out.append({"file": source, "why": f"{found.empty} entries that say nothing"})
+        plan.left_out.append(
+            {
+                "file": source,
+                "why": counted(found.empty, "entry that says nothing", "entries that say nothing"),
+            }
+        )
     if found.undated:
         plan.notes.append(f"{found.undated} of {len(found.blocks)} entries have no time, and say so")
     return _within_limits(plan)

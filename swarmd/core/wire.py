@@ -62,6 +62,8 @@ class Request:
     """False: the agent has no memory; its copy starts empty, and nothing in it is ever saved."""
     archived: int = 0
     """How many older texts its memory has, which are not in the copy: they are read by `memory_show`."""
+    revisions: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    """What each file of `memory` was made from: `rev`, `at` and `by`."""
     options: Mapping[str, JSON]
     """The agent's `[runner]` table without `kind`, as checked when the file was loaded."""
     folder: str
@@ -74,6 +76,8 @@ class Request:
     """`tokens_per_session`: the session ends as failed when `Usage.counted` goes above it; None: no limit."""
     output_limit: int | None = None
     """Bytes of standard output after which a program is ended with all its processes; None: no limit."""
+    errors_limit: int | None = None
+    """The same of standard error."""
     token: str = field(repr=False)
     """The secret with which the session's programs speak at the desk."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -156,6 +160,11 @@ class Captured:
     head: bytes = b""
     tail: bytes = b""
     dropped: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes were printed."""
+        return len(self.head) + self.dropped + len(self.tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

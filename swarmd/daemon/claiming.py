@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from swarmd.core.counts import counted
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.slots import ClockJump
 from swarmd.daemon.clock import Heartbeat
@@ -197,8 +198,8 @@ class Claiming:
                 cure(connection, CLOCK_BEHIND)
                 return
             text = (
-                f"the clock is behind: {count} agents had their slots up to {to_text(until)} already, and start by "
-                "schedule again when it has come so far"
+                f"the clock is behind: {counted(count, 'agent has', 'agents have')} had all slots up to "
+                f"{to_text(until)} already: none of them starts by schedule before it has come so far"
             )
             raise_attention(connection, id=CLOCK_BEHIND, kind="clock", agent=None, text=text, now=now,
                             next_step="check the clock (timedatectl)")  # fmt: skip

@@ -183,7 +183,7 @@ class Daemon(Steps):
             )
         left = await self.end_waiting()
         if left:
-            log.info("%d sessions still wait: the next start decides what becomes of them", left)
+            log.info("sessions that still wait: %d; the next start decides what becomes of them", left)
         self.control.give_up()
         await self.damage.stop()
         await self.indexing.stop()
@@ -271,8 +271,8 @@ class Daemon(Steps):
             self.consolidations.changed()
             await self.attempt(WHAT, self.compactions.minute())
         self._notifier.status(
-            f"{len(self.starter.running)} sessions run, {self.starter.waiting} wait, {len(trees.tree_of(self.reader))} "
-            f"agents, {opening.free_bytes(self.places.state) // 2**20} MiB free"
+            f"sessions: {len(self.starter.running)} run, {self.starter.waiting} wait; agents: "
+            f"{len(trees.tree_of(self.reader))}; {opening.free_bytes(self.places.state) // 2**20} MiB free"
         )
 
     def look_at_index(self) -> None:

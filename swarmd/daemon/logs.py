@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
+from swarmd.core.counts import counted
 from swarmd.core.text import one_line, shortened
 from swarmd.daemon.storms import Storms
 
@@ -114,7 +115,9 @@ class Lines(logging.Handler):
                 self._lost += 1
                 return
             if self._lost:
-                self._lines.append(f"{self._lost} lines of the log were lost: nobody took them\n")
+                self._lines.append(
+                    f"{counted(self._lost, 'line of the log was', 'lines of the log were')} lost: nobody took them\n"
+                )
                 self._lost = 0
             self._lines.append(line)
             if self._thread is None:

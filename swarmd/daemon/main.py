@@ -8,6 +8,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from swarmd.config.watch import SCAN_SECONDS, FolderWatch, Watched
+from swarmd.core.counts import counted
 from swarmd.core.owners import agent_of_owner, shared_owner
 from swarmd.daemon import logs
 from swarmd.daemon.clock import RealClock
@@ -99,7 +100,8 @@ async def _serve(daemon: Daemon, notifier: Notifier, wishes: Wishes) -> None:
         watches = await _loops(daemon, notifier, reload)
         notifier.ready()
         where = daemon.places
-        log.info("ready: %d agents of %s, state %s", len(tree_of(daemon.reader)), where.agents, where.state)
+        agents = counted(len(tree_of(daemon.reader)), "agent")
+        log.info("ready: %s of %s, state %s", agents, where.agents, where.state)
         await daemon.done.wait()
         for watch in watches:
             await watch.stop()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from swarmd.core.counts import counted
 from swarmd.core.instants import maybe_instant
 from swarmd.core.sessions import GOOD
 from swarmd.daemon.logs import about, log
@@ -55,7 +56,10 @@ class Runs:
             return f"paused at {held[0]} before it started"
         count = 0 if order.cause_handoff is None else session_reads.caused(reader, order.cause_handoff)
         if count >= agent.limits.sessions_per_cause:
-            return f"handoff {order.cause_handoff} has caused {count} sessions, the most it may (sessions_per_cause)"
+            sessions = counted(count, "session")
+            return (
+                f"handoff {order.cause_handoff} has caused {sessions}, the most it may (sessions_per_cause)"
+            )
         return None
 
     async def drop(self, order: Order, reason: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from swarmd.core.counts import counted
+
 SPAN_SECONDS = 60.0
 SAME = 120
 """Lines of one sort within a minute."""
@@ -70,7 +72,8 @@ class Storms:
         if others:
             told.append(
                 Sum(
-                    level=max(found.level for _, found in kept[SORTS:]), text=f"{others} lines of other sorts"
+                    level=max(found.level for _, found in kept[SORTS:]),
+                    text=counted(others, "line of other sorts", "lines of other sorts"),
                 )
             )
         self._sorts = {sort: _Sort(said=found.said) for sort, found in self._sorts.items() if found.said}
@@ -78,8 +81,9 @@ class Storms:
 
 
 def _told(sort: str, found: _Sort) -> str:
-    about = f", of {len(found.agents)} agents" if found.agents else ""
-    return f"{found.kept_back} more lines like {sort!r} were kept back{about}; swarmd log has every session"
+    about = f", of {counted(len(found.agents), 'agent')}" if found.agents else ""
+    kept = f"like {sort!r} were kept back" if found.kept_back != 1 else f"like {sort!r} was kept back"
+    return f"{counted(found.kept_back, 'more line')} {kept}{about}; swarmd log has every session"
 
 
 def _forget(times: deque[float], now: float) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from swarmd.core.changes import MoveHandoff
+from swarmd.core.counts import counted
 from swarmd.core.handoffs import Move
 from swarmd.core.instants import to_text
 from swarmd.core.world import Actor
@@ -37,7 +38,7 @@ async def expire(store: Store, now: datetime) -> None:
     def work(connection: Connection) -> None:
         changes = [MoveHandoff(id=id, move=Move.EXPIRE) for id in queries.expired(connection, to_text(now))]
         commit.commit(
-            connection, SYSTEM, changes, now, act="handoff_expire", target=f"{len(changes)} handoffs"
+            connection, SYSTEM, changes, now, act="handoff_expire", target=counted(len(changes), "handoff")
         )
 
     await store.writer.run(work)

@@ -30,13 +30,14 @@ ENTRIES = 4 * FOLDER_FILES
 PROBLEMS = 20
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
-_KINDS = (
+NO_FILES = (
     (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISBLK, "a device"),
     (stat.S_ISCHR, "a device"),
 )
+"""What stands in a folder and is no file, by its mode."""
 
 
 def materialize(folder: str, tree: MemoryTree, read_only: Sequence[str]) -> None:
@@ -146,7 +147,7 @@ class _Walk:
                     self.down(inner, path + "/")
                 return None
             if not stat.S_ISREG(found.st_mode):
-                kind = next((text for test, text in _KINDS if test(found.st_mode)), "no regular file")
+                kind = next((text for test, text in NO_FILES if test(found.st_mode)), "no regular file")
                 return f"{path} is {kind}; a memory folder holds regular files only"
             if found.st_nlink > 1:
                 return f"{path} has {found.st_nlink} hard links; a memory file may have one"

@@ -12,6 +12,7 @@ from typing import Any
 
 from swarmd.core.approvals import HELD
 from swarmd.core.authority import keeps_none
+from swarmd.core.digests import digest
 from swarmd.core.interaction_log import added_to
 from swarmd.core.memory import (
     ARCHIVE,
@@ -35,6 +36,8 @@ MEMORY_CALLS: Mapping[str, tuple[str, ...]] = {
 }
 """The calls that are answered here, with the arguments they take (beside `agent`)."""
 READS = ("memory_list", "memory_show")
+REVISION = ("rev", "at", "by")
+"""What is told of a file of which it is known."""
 REMEMBERED = 256
 """Of calls that change something, how many answers are kept: a repeated call gets the first answer again."""
 
@@ -45,6 +48,7 @@ class MemoryDesk:
     def __init__(
         self, *, owner: str, folder: str, base: MemoryTree, read_only: tuple[str, ...], desk: Desk,
         keeps: bool = True, archived: int = 0, held: tuple[str, ...] = (),
+        revisions: Mapping[str, Mapping[str, JSON]] = {},
     ) -> None:  # fmt: skip
         self._owner = owner
         self._folder = folder
@@ -54,6 +58,7 @@ class MemoryDesk:
         self._desk = desk
         self._keeps = keeps
         self._archived = archived
+        self._revisions = revisions
         self._one_at_a_time = asyncio.Lock()
         self._answers: OrderedDict[str, Reply] = OrderedDict()
 
@@ -61,7 +66,8 @@ class MemoryDesk:
     def of(cls, request: Request, folder: str, desk: Desk) -> MemoryDesk:
         """That of a session whose memory copy is in `folder`."""
         return cls(owner=request.owner, folder=folder, base=request.memory, read_only=request.read_only, desk=desk,
-                   keeps=request.keeps_memory, archived=request.archived, held=request.held)  # fmt: skip
+                   keeps=request.keeps_memory, archived=request.archived, held=request.held,
+                   revisions=request.revisions)  # fmt: skip
 
     async def answer(self, message: Message) -> Reply:
         """Any call of the session: this is where each transport (socket, MCP, a worker's channel) hands it in. What is
@@ -96,7 +102,7 @@ class MemoryDesk:
             return answer
 
     async def _answer(self, message: Message) -> Reply:
-        if message.call == "memory_show" and self._is_archived(message.args.get("file")):
+        if message.call == "memory_show" and self._is_stored(message.args):
             return await self._desk.call(message)
         try:
             value = await asyncio.to_thread(self._do, message.call, dict(message.args))
@@ -108,6 +114,10 @@ class MemoryDesk:
             self._desk.event("refused", detail)
             return Reply(error=str(error), kind=error.kind)
 
+    def _is_stored(self, args: Mapping[str, JSON]) -> bool:
+        """Whether it is in the store alone: an older text, or what a file was in an earlier revision."""
+        return args.get("rev") is not None or self._is_archived(args.get("file"))
+
     def _is_archived(self, file: JSON) -> bool:
         """Whether it is one of the older texts, which are in the store and not in the copy."""
         return self._archived > 0 and isinstance(file, str) and is_archive(file)
@@ -116,7 +126,14 @@ class MemoryDesk:
         reply = await self._desk.call(Message(id="", call="memory_list", args={"folder": ARCHIVE}))
         if reply.error is not None:
             raise Failed(reply.error)
-        return [{"file": row["path"], "bytes": row["bytes"]} for row in reply.value["items"]]
+        return [
+            {
+                "file": row["path"],
+                "bytes": row["bytes"],
+                **{name: row[name] for name in REVISION if name in row},
+            }
+            for row in reply.value["items"]
+        ]
 
     def _do(self, call: str, args: dict[str, Any]) -> JSON:
         if not self._keeps and call != "memory_list":
@@ -147,8 +164,15 @@ class MemoryDesk:
     def _list(self) -> JSON:
         if not self._keeps:
             return {"items": [], "next": None}
-        items = [{"file": path, "bytes": len(data)} for path, data in sorted(self._files().items())]
+        items = [
+            {"file": path, "bytes": len(data), **self._made_from(path, data)}
+            for path, data in sorted(self._files().items())
+        ]
         return {"items": items, "next": None}
+
+    def _made_from(self, path: str, data: bytes) -> Mapping[str, JSON]:
+        """Which revision a file of the copy is; nothing where the session has changed or made it."""
+        return self._revisions.get(path, {}) if self._base.files.get(path) == digest(data) else {}
 
     def _show(self, file: str) -> JSON:
         data = self._files().get(file)

@@ -103,7 +103,12 @@ class ProgramRunner:
                 raise asyncio.CancelledError
             reading = self._adapter.reading(request, desk.event, plan)
             ended, cancelled = await run(
-                start, request.timeout_seconds, where, reading, plan.for_start, request.output_limit
+                start,
+                request.timeout_seconds,
+                where,
+                reading,
+                plan.for_start,
+                {"stdout": request.output_limit, "stderr": request.errors_limit},
             )
             steps.cancelled |= cancelled
         desk.event("ended", {"exit": ended.exit, "signal": ended.signal, "leftovers": ended.leftovers})
@@ -227,16 +232,17 @@ async def run(
     where: Workspace,
     reading: Reading | None = None,
     for_start: Sequence[str] = (),
-    output_limit: int | None = None,
+    limits: Mapping[str, int | None] | None = None,
 ) -> tuple[Ended, bool]:
     """Run it, its output logged and read; how it ended, and whether somebody has cancelled it. One that prints more
-    than the limit is ended.
+    than the limit of its standard output or error is ended.
     """
     log = OutputLog(where.log)
     over = asyncio.Event()
     follow: Follow = log.write if reading is None else _following(reading, log, for_start, over.set)
-    if output_limit is not None:
-        follow = _bounded(follow, output_limit, over.set)
+    bounds = {stream: limit for stream, limit in (limits or {}).items() if limit is not None}
+    if bounds:
+        follow = _bounded(follow, bounds, over.set)
     running = asyncio.ensure_future(_to_its_end(start, timeout_seconds, follow))
     ending = asyncio.ensure_future(over.wait())
     ending.add_done_callback(lambda _: running.cancel())
@@ -263,19 +269,18 @@ async def _to_its_end(start: Start, timeout_seconds: float, follow: Follow) -> E
         return cancelled.ended
 
 
-def _bounded(follow: Follow, limit: int, end: Callable[[], object]) -> Follow:
-    """Calls `end` once more than so many bytes were printed on standard output."""
-    printed = 0
+def _bounded(follow: Follow, bounds: Mapping[str, int], end: Callable[[], object]) -> Follow:
+    """Calls `end` once more bytes were printed on a stream than it may have."""
+    left = dict(bounds)
 
-    def counted(stream: Literal["stdout", "stderr"], chunk: bytes) -> None:
-        nonlocal printed
+    def bounded(stream: Literal["stdout", "stderr"], chunk: bytes) -> None:
         follow(stream, chunk)
-        if stream == "stdout":
-            printed += len(chunk)
-            if printed > limit:
+        if stream in left:
+            left[stream] -= len(chunk)
+            if left[stream] < 0:
                 end()
 
-    return counted
+    return bounded
 
 
 def _following(

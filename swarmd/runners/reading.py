@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from swarmd.core.counts import counted
 from swarmd.core.wire import Outcome, Usage
 from swarmd.runners.lines import Lines, event
 from swarmd.runners.outcomes import one_line, outcome
@@ -74,7 +75,10 @@ class Reading(ABC):
         """No more comes. Half a last line is read as any other: it is an event only if it is whole."""
         rest = b"".join(line for line in self._lines.close() if self._read(line))
         if self._lines.dropped:
-            self.say("warning", text=f"{self._lines.dropped} lines were too long to be read")
+            self.say(
+                "warning",
+                text=f"{counted(self._lines.dropped, 'line was', 'lines were')} too long to be read",
+            )
         return rest
 
     def _read(self, line: bytes) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from swarmd.core import acts, asking
+from swarmd.core.authority import unread_memory
 from swarmd.core.changes import Change, WriteMemory, owners_of, target_of
 from swarmd.core.documents import memory_doc, written_doc
 from swarmd.core.owners import agent_of_owner, owner_problem, shared_name
@@ -26,6 +27,11 @@ from swarmd.store.connections import Connection, StoreError, reading
 from swarmd.store.indexing import SEARCH_SECONDS, SearchIndex
 from swarmd.store.store import Store
 from swarmd.store.world import SqlWorld
+
+MEMORY_WRITES = frozenset({
+    "memory_write", "memory_append", "memory_restore", "memory_take", "memory_import", "memory_compact",
+})  # fmt: skip
+"""What an operator does so that an agent reads it."""
 
 
 class Service:
@@ -61,7 +67,7 @@ class Service:
         if name in READS:
             return self._read(caller, name, args)
         if name in acts.ACTS:
-            return self._act(caller, name, args)
+            return self._warned(name, args, self._act(caller, name, args))
         if name in operating.ACTS:
             if caller.as_agent is not None:
                 raise Refused(
@@ -69,8 +75,18 @@ class Service:
                 )
             done = operating.ACTS[name](self, caller, args)
             self.control.wake_index()  # of many rows of it at once the owner, or who may see them, may have changed
-            return done
+            return self._warned(name, args, done)
         raise NotFound(f"there is no call {name!r}")
+
+    def _warned(self, name: str, args: Mapping[str, Any], document: JSON) -> JSON:
+        """The document, with a `warning` where what was written is for nobody to read."""
+        owner = args.get("agent")
+        if name not in MEMORY_WRITES or not isinstance(owner, str):
+            return document
+        agent = SqlWorld(self.store.reader(), self.now()).tree.agent(agent_of_owner(owner) or "")
+        if agent is None or agent.memory.persistent:
+            return document
+        return {**document, "warning": unread_memory(agent.name)}
 
     def view(self, caller: Operator) -> View:
         """The caller's look at the store as it is now."""

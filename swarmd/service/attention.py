@@ -9,6 +9,7 @@ from typing import Any
 
 from swarmd.core.consolidation import is_asked
 from swarmd.core.consolidation_due import TOLD_FAILURES
+from swarmd.core.counts import counted
 from swarmd.core.instants import to_text
 from swarmd.core.sessions import GOOD
 from swarmd.service import attention_memory
@@ -143,5 +144,5 @@ def _conflicts(view: View) -> Iterator[dict[str, Any]]:
     for agent, rows in by_agent.items():
         paths = ", ".join(sorted({row["path"] for row in rows}))
         yield item(f"conflict:{agent}", "conflict", agent, rows[-1]["at"],
-                    f"{len(rows)} conflicts in the memory of {agent} ({paths})",
+                    f"{counted(len(rows), 'conflict')} in the memory of {agent} ({paths})",
                     f"swarmd memory conflicts {agent}")  # fmt: skip

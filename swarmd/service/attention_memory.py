@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from swarmd.core.compaction import is_automatic
+from swarmd.core.counts import counted
 from swarmd.core.instants import to_text
 from swarmd.core.memory import FIRST_FILE, FOLDER, FULL, full_at, is_archive
 from swarmd.core.owners import agent_of_owner, subject_owner
@@ -37,7 +38,7 @@ def full(view: View, last: Mapping[str, windows.Row]) -> list[dict[str, Any]]:
         if own:
             owner, reason = own[-1]
             changed = max((file.at for file in view.world.files(owner)), default=None)
-            times = "1 write" if len(own) == 1 else f"{len(own)} writes"
+            times = counted(len(own), "write")
             found.append(
                 item(f"memory_full:{agent}", "memory_full", agent,
                      session["started"] if changed is None else to_text(changed),
@@ -108,7 +109,7 @@ def lost(view: View) -> Iterator[dict[str, Any]]:
         own = sorted(several, key=lambda row: (row["path"] != FIRST_FILE, row["path"]))
         named = [_lost(row) for row in own[:FILES_NAMED]]
         if len(own) > FILES_NAMED:
-            named.append(f"and {len(own) - FILES_NAMED} more files")
+            named.append(f"and {counted(len(own) - FILES_NAMED, 'more file')}")
         first = own[0]
         file = "" if first["path"] == FIRST_FILE else f" --file {first['path']}"
         yield item(f"memory_loss:{agent}:{by}", "memory_loss", agent_of_owner(agent),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmd.core.changes import AppendMemory, Change, WriteMemory, act_of, target_of
+from swarmd.core.counts import counted
 from swarmd.service.view import JSON, View
 from swarmd.session import journal
 
@@ -105,5 +106,5 @@ def _diff(there: str | None, here: str | None) -> str | None:
         return None
     lines: Iterable[str] = difflib.unified_diff(there.splitlines(), here.splitlines(), lineterm="", n=1)
     shown = [line for line in lines if not line.startswith(("---", "+++"))]
-    more = [f"... {len(shown) - DIFF_LINES} more lines"] if len(shown) > DIFF_LINES else []
+    more = [f"... {counted(len(shown) - DIFF_LINES, 'more line')}"] if len(shown) > DIFF_LINES else []
     return "\n".join([*shown[:DIFF_LINES], *more])

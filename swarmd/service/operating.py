@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from swarmd.config.load import ABSENCE_SECONDS
 from swarmd.core.consolidation import problem_of
+from swarmd.core.counts import counted
 from swarmd.core.instants import maybe_instant
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.owners import renamed
@@ -264,7 +265,7 @@ def _still_in_force(name: str, row: windows.Row, now: datetime) -> str:
     left = max(1, math.ceil(ABSENCE_SECONDS - (now - since).total_seconds()))
     return (
         f"{name}.toml is gone, which takes force {ABSENCE_SECONDS:.0f} seconds after it was first seen: "
-        f"try again in {left} seconds"
+        f"try again in {counted(left, 'second')}"
     )
 
 

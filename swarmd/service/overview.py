@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from dataclasses import replace
 
+from swarmd.core.counts import counted
 from swarmd.core.instants import to_text
 from swarmd.errors import NotFound, SwarmdError
 from swarmd.service import attention as attending
@@ -133,26 +134,34 @@ def _checks(view: View) -> list[tuple[str, bool, str]]:
         ("cgroup", True, f"a control group for each session under {delegated}" if delegated else
          "no delegated control group: sessions' processes are found as descendants of their supervisor"),
         ("search", *_search_index(view)),
-        ("problems", not problems, f"{len(problems)} problems in files"),
+        ("problems", not problems, f"{counted(len(problems), 'problem')} in files"),
     ]  # fmt: skip
 
 
 def _search_index(view: View) -> tuple[bool, str]:
     """Whether the search index has all that there is."""
     from swarmd.store.indexing import state_of
+    from swarmd.store.search_due import moved_since
     from swarmd.store.search_file import obstacle
 
     if problem := obstacle(view.places.state):
         return False, problem
     index = state_of(view.places.state)
-    size = f"{index.rows} texts, {index.bytes // 2**20} MiB"
+    size = f"{counted(index.rows, 'text')}, {index.bytes // 2**20} MiB"
     if index.complete is None:
         return False, f"the search index is still to be made ({size}): the daemon does it, or a search"
     last = session_reads.last_end(view.connection)
-    behind = last is not None and last > index.complete
-    return not behind, (
+    since = [
+        what
+        for what, is_so in (
+            ("sessions have ended", last is not None and last > index.complete),
+            ("agents were renamed, or sessions moved", moved_since(view.connection, index.acts)),
+        )
+        if is_so
+    ]
+    return not since, (
         f"the search index has what there was at {index.complete} ({size})"
-        + ("; sessions have ended since, which the daemon or a search puts in" if behind else "")
+        + (f"; {' and '.join(since)} since, which the daemon or a search puts in" if since else "")
     )
 
 

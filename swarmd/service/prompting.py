@@ -12,7 +12,7 @@ from swarmd.core.agent import Agent
 from swarmd.core.consolidation import consolidating, problem_of
 from swarmd.core.prompt import assemble
 from swarmd.core.schedule import last_slot
-from swarmd.core.sessions import CONSOLIDATE
+from swarmd.core.sessions import CONSOLIDATE, TRIGGERS
 from swarmd.core.snapshot import Prompt, Snapshot, Trigger
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service import rows
@@ -23,23 +23,6 @@ from swarmd.session.skills import skills_of, with_own
 from swarmd.session.tokens import TokenCounter
 from swarmd.store import adaptive
 from swarmd.store.snapshots import snapshot
-
-TRIGGERS = (
-    "cron",
-    "every",
-    "at",
-    "adaptive",
-    "handoff",
-    "reply",
-    "report",
-    "after",
-    "path",
-    "manual",
-    "retry",
-    "catch_up",
-    CONSOLIDATE,
-)
-
 
 OF_A_SLOT = ("cron", "every", "at", "adaptive", "catch_up")
 LOOK_BACK = timedelta(days=1500)

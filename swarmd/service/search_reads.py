@@ -57,7 +57,7 @@ def _search(view: View, args: Args, kinds: Sequence[str] | None) -> JSON:
         _must_know(view, agent)
     if problem := search_file.obstacle(view.places.state):
         raise StoreUnusable(problem)
-    found, complete = search.Found(), None
+    found, complete = search.Found(), search.Complete(until=None, acts=None)
     try:
         connection = search_file.open_to_read(view.places.state)
         if connection is not None:
@@ -73,7 +73,7 @@ def _search(view: View, args: Args, kinds: Sequence[str] | None) -> JSON:
         "items": shown[: asked.n],
         "next": found.before,
         "more": len(shown) > asked.n,
-        "indexed_until": complete,
+        "indexed_until": complete.stands(view.connection),
     }
 
 

@@ -11,7 +11,7 @@ from swarmd.service.quarantined import HIDDEN, is_hidden, log_without_texts, ses
 from swarmd.service.sessions_named import named
 from swarmd.service.transcripts import read_log
 from swarmd.service.view import JSON, Args, View, items, one_more, page, seen_agents, text, window
-from swarmd.store import queries, session_reads, windows
+from swarmd.store import approvals, queries, session_reads, windows
 
 
 def session_list(view: View, args: Args) -> JSON:
@@ -70,7 +70,7 @@ def session_log(view: View, args: Args) -> JSON:
 
 
 def log(view: View, args: Args) -> JSON:
-    """One row a slot that did not start, a session, and an operator's act, newest first."""
+    """One row a slot that did not start, a session, an operator's act, and a wish for an approval, newest first."""
     asked = window(args, 200)
     agent = view.agent(args) if args.get("agent") else None
     agents, more = seen_agents(view, agent), one_more(asked)
@@ -84,6 +84,7 @@ def log(view: View, args: Args) -> JSON:
     ]
     if view.actor.agent is None:
         found += [_act_line(row) for row in queries.operator_acts(view.connection, more, agent)]
+        found += [_approval_line(row) for row in approvals.happened(view.connection, more, agent)]
     found.sort(key=lambda line: str(line["at"]), reverse=True)
     return items(*page(found, asked, lambda line: str(line["at"])))
 
@@ -103,3 +104,9 @@ def _act_line(row: windows.Row) -> dict[str, JSON]:
     ]
     return {"at": row["at"], "kind": "act", "agent": None, "what": row["act"], "target": row["target"], "by": row["by"],
             "detail": detail, "changes": changes}  # fmt: skip
+
+
+def _approval_line(row: windows.Row) -> dict[str, JSON]:
+    target = f"approval {row['id']}: {row['target']}"
+    return {"kind": "approval", "approval": row["id"], "target": target,
+            **{name: row[name] for name in ("at", "what", "agent", "session", "by", "reason")}}  # fmt: skip

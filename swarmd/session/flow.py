@@ -21,6 +21,7 @@ from swarmd.core.agent import Agent, definition_hash
 from swarmd.core.changes import Change
 from swarmd.core.consolidation import consolidating, emptied, problem_of
 from swarmd.core.digests import prompt_digest
+from swarmd.core.documents import revision_doc
 from swarmd.core.instants import maybe_instant
 from swarmd.core.owners import subject_owner
 from swarmd.core.prompt import assemble
@@ -237,7 +238,8 @@ async def _start(ports: Ports, order: Order) -> Started:
     masking, folder = Masking((*secrets, token)), session_folder(ports, order.id)
     request = request_of(
         agent, session=order.id, epoch=epoch, attempt=order.attempt, trigger=order.trigger, prompt=prompt,
-        memory=memory, archived=seen.archived, token=token, secrets=secrets, subject=order.subject,
+        memory=memory, archived=seen.archived, revisions={d.path: revision_doc(d) for d in seen.memory}, token=token,
+        secrets=secrets, subject=order.subject,
     )  # fmt: skip
     hooks = Hooks(agent=agent, request=request, ports=ports)
     journal = Journal(folder)

@@ -14,6 +14,7 @@ from typing import Any
 
 from swarmd.core.agent import Agent
 from swarmd.core.changes import AppendMemory, Change, WriteMemory
+from swarmd.core.counts import counted
 from swarmd.core.digests import digest
 from swarmd.core.interaction_log import (
     BLOCK_BYTES,
@@ -155,7 +156,7 @@ class SessionLog:
         if not self._blocks or not (self._told_anything or did_something):
             return None
         if self._end is not None and self._left_out:
-            self._blocks[self._end[0]] = self._note(f"{self._left_out:,} more turns")
+            self._blocks[self._end[0]] = self._note(counted(self._left_out, "more turn"))
         text = "".join(block for _, block in sorted(self._blocks.items()))
         return AppendMemory(agent=self._owner, path=FIRST_FILE, text=text, under=HEADING)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from swarmd.core.agent import Agent
 from swarmd.core.snapshot import Prompt
-from swarmd.core.wire import MemoryTree, Request
+from swarmd.core.wire import JSON, MemoryTree, Request
 
 EMPTY = Prompt(system="", user="", tokens=0, sections=())
 
@@ -19,6 +21,7 @@ def request_of(
     prompt: Prompt = EMPTY,
     memory: MemoryTree = MemoryTree(),  # noqa: B008 - frozen
     archived: int = 0,
+    revisions: Mapping[str, Mapping[str, JSON]] = {},
     token: str = "",
     secrets: tuple[str, ...] = (),
     subject: str | None = None,
@@ -31,6 +34,7 @@ def request_of(
         agent=agent.name, session=session, epoch=epoch, attempt=attempt, trigger=trigger, system=prompt.system,
         user=prompt.user, user_ends=prompt.ends, memory=memory, read_only=(*agent.memory.read_only, "archive/**"),
         held=agent.memory.approval, keeps_memory=agent.memory.persistent, archived=archived,
+        revisions=revisions,
         options=agent.runner_options, folder=agent.folder, timezone=agent.when.timezone,
         sandbox={"level": box.level, "write": list(box.write), "home": box.home, "network": box.network},
         timeout_seconds=agent.limits.timeout_seconds, token_limit=agent.limits.tokens_per_session, token=token,

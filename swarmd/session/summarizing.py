@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarmd.core.agent import Agent
-from swarmd.core.compaction import Summarizer, output_most
+from swarmd.core.compaction import ERRORS_BYTES, Summarizer, output_most
 from swarmd.core.room import Count
 from swarmd.core.sessions import COMPACT
 from swarmd.core.snapshot import Prompt
@@ -122,9 +122,13 @@ class Summarizing:
     def _answer(self, summarizer: Summarizer, result: Result, desk: _Desk) -> str | Ending:
         """What was answered in full, or why there is nothing."""
         printed, most = result.stdout, output_most(self._agent.memory)
-        if len(printed.head) + printed.dropped + len(printed.tail) > most:
+        if printed.size > most:
             return _failed(
                 f"the summary is too long: the summarizer ({summarizer.name}) printed more than {most:,} bytes"
+            )
+        if result.stderr.size > ERRORS_BYTES:
+            return _failed(
+                f"the summarizer ({summarizer.name}) printed more than {ERRORS_BYTES:,} bytes on standard error"
             )
         if result.outcome != "success":
             return Ending(
@@ -156,6 +160,7 @@ class Summarizing:
             token_limit=tokens,
             acts=False,
             output_limit=output_most(self._agent.memory),
+            errors_limit=ERRORS_BYTES,
         )
         try:
             return await self._ports.runner(summarizer.kind).run(request, desk)

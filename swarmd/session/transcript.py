@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from swarmd.core.counts import counted
 from swarmd.core.instants import to_text
 from swarmd.core.transcript import FIELDS, FILE
 from swarmd.session.known_secrets import Masking
@@ -84,7 +85,7 @@ class Transcript:
             )
         said = ""
         if self._lost:
-            said = f"{self._lost} events of the transcript could not be kept: {self._fault}"
+            said = f"{counted(self._lost, 'event')} of the transcript could not be kept: {self._fault}"
             lost = self._lost
             self._write(self._warning(said, FIELD_CHARACTERS))
             said = said if self._lost > lost else ""
@@ -200,7 +201,7 @@ class _Field:
         found: dict[str, Any] = {}
         for number, (name, inner) in enumerate(value.items()):
             if self._room <= 0:
-                found["..."] = f"[{len(value) - number} more fields]"
+                found["..."] = f"[{counted(len(value) - number, 'more field')}]"
                 break
             self._room -= _ELEMENT
             shown = self._text(str(name))
@@ -211,7 +212,7 @@ class _Field:
         found: list[Any] = []
         for number, inner in enumerate(value):
             if self._room <= 0:
-                found.append(f"[{len(value) - number} more elements]")
+                found.append(f"[{counted(len(value) - number, 'more element')}]")
                 break
             self._room -= _ELEMENT
             found.append(self.kept(inner, depth + 1))

@@ -18,6 +18,7 @@ from swarmd.core.judge import fold
 from swarmd.core.owners import agent_of_owner
 from swarmd.core.staging import Folded, Verdict
 from swarmd.errors import NotFound
+from swarmd.store.windows import Row, Window, select, windowed
 
 if TYPE_CHECKING:
     from swarmd.core.agent import Agent
@@ -306,3 +307,20 @@ def rows(
         where.append("state = 'open'")
     sql = f"SELECT * FROM approvals WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
     return [approval_of(row) for row in connection.execute(sql, (*values, n))]
+
+
+def happened(connection: sqlite3.Connection, window: Window, agent: str | None = None) -> list[Row]:
+    """When sessions asked for an approval, and when a newer wish took the place of an open one, newest first: `what` is
+    `held` or `superseded`. What operators decided is in the audit.
+    """
+    asked = "SELECT id, agent, session, by, target, reason, created AS at, 'held' AS what FROM approvals"
+    overtaken = (
+        "SELECT id, agent, session, decided_by AS by, target, decided_reason AS reason, decided AS at, "
+        "'superseded' AS what FROM approvals WHERE state = 'superseded' AND decided_by NOT GLOB 'operator:*'"
+    )
+    where, values = windowed("at", window)
+    if agent is not None:
+        where.append("agent = ?")
+        values.append(agent)
+    sql = f"SELECT * FROM ({asked} UNION ALL {overtaken})"
+    return select(connection, sql, where, values, "at DESC, id DESC", window.n)

@@ -120,6 +120,7 @@ class _Round:
         self._units = Units(index)
         self._facts: dict[str, str] = {}
         self._since = 0.0
+        self._acts = ""
 
     def run(self) -> bool:
         """Whether it came to its end."""
@@ -127,7 +128,7 @@ class _Round:
             self._begin()
             self._first_look()
             self._all()
-            self._facts["complete"] = to_text(self._now)
+            self._facts |= {"complete": to_text(self._now), "acts": self._acts}
             self._commit()
         except NoMoreTime:
             self._commit()
@@ -162,7 +163,7 @@ class _Round:
         else:
             for old, new in due.renamed(self._index, int(known)):
                 due.take_over_names(self._units, old, new)
-        self._facts["audit"] = str(newest)
+        self._facts["audit"] = self._acts = str(newest)
 
     def _must_sweep(self) -> bool:
         swept = self._facts.get("swept") or due.get(self._index, "swept")
@@ -289,18 +290,22 @@ class IndexState:
     """How the index fares; `complete` is the moment up to which it has everything, None: never yet."""
 
     complete: str | None
+    acts: str | None
+    """Up to which row of the audit what was moved is where it is now (search_due.moved_since)."""
     rows: int
     bytes: int
 
 
 def state_of(state: Path) -> IndexState:
     """How the index of this state fares; one that cannot be read counts as none."""
-    rows, complete, size = 0, None, 0
+    rows, size = 0, 0
+    complete: str | None = None
+    acts: str | None = None
     with suppress(sqlite3.Error, OSError):
         size = search_file.path_of(state).stat().st_size
         connection = search_file.open_to_read(state)
         if connection is not None:
             with closing(connection):
-                complete = due.get(connection, "complete")
+                complete, acts = due.get(connection, "complete"), due.get(connection, "acts")
                 rows = connection.execute("SELECT coalesce(sum(rows), 0) FROM parts").fetchone()[0]
-    return IndexState(complete=complete, rows=rows, bytes=size)
+    return IndexState(complete=complete, acts=acts, rows=rows, bytes=size)

@@ -235,14 +235,23 @@ def expired(connection: sqlite3.Connection, now: str) -> list[int]:
     return [row["id"] for row in rows]
 
 
+_DECIDED = (
+    "act IN ('approve', 'deny', 'approval_expire') AND EXISTS (SELECT 1 FROM approvals a WHERE a.agent = ? AND "
+    "(a.id = json_extract(detail, '$.approval') OR a.id IN (SELECT value FROM json_each(detail, '$.approvals'))))"
+)
+"""An act that settled approvals of an agent: its target names what was to be written, which may be another's."""
+
+
 def operator_acts(connection: sqlite3.Connection, window: Window, target: str | None = None) -> list[Row]:
     """What operators and the system did, newest first."""
     where, values = windowed("at", window)
     where.append("session IS NULL")
     if target is not None:
-        # GLOB: in LIKE a name's `_` would stand for any character.
-        where.append("(target = ? OR target GLOB ? OR target GLOB ? OR target GLOB ? OR by GLOB ?)")
-        values.extend((target, f"{target}/*", f"{target}:*", f"{target}@*", f"operator:* as {target}"))
+        # GLOB: in LIKE a name's `_` would stand for any character. A revert names several sessions.
+        globs = (f"{target}/*", f"*, {target}/*", f"{target}:*", f"{target}@*")
+        alike = " OR ".join("target GLOB ?" for _ in globs)
+        where.append(f"(target = ? OR {alike} OR by GLOB ? OR {_DECIDED})")
+        values.extend((target, *globs, f"operator:* as {target}", target))
     return select(connection, "SELECT * FROM audit", where, values, "seq DESC", window.n)
 
 

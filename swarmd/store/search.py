@@ -101,9 +101,23 @@ def owners(connection: sqlite3.Connection) -> list[Owner]:
     ]
 
 
-def complete_until(connection: sqlite3.Connection) -> str | None:
-    """The moment up to which the index has everything; None: it is still being made."""
-    return search_due.get(connection, "complete")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """How far the index has everything, as it says itself."""
+
+    until: str | None
+    acts: str | None
+
+    def stands(self, store: sqlite3.Connection) -> str | None:
+        """The moment up to which it has everything; None: it is still being made, or what it has is not yet where it
+        is now, as after a rename.
+        """
+        return None if search_due.moved_since(store, self.acts) else self.until
+
+
+def complete_until(connection: sqlite3.Connection) -> Complete:
+    """What the index says; to be asked before the search, and judged after it."""
+    return Complete(until=search_due.get(connection, "complete"), acts=search_due.get(connection, "acts"))
 
 
 def search(connection: sqlite3.Connection, wish: Wish) -> Found:

@@ -51,6 +51,24 @@ def renamed(connection: sqlite3.Connection, after: int) -> list[tuple[str, str]]
     return [(row["old"], row["target"]) for row in rows if row["old"]]
 
 
+MOVING = ("rename", "forget_subject", "session_quarantine", "session_unquarantine")
+"""Acts by which what is indexed already changes its owner, or who may see it."""
+
+
+def moved_since(store: sqlite3.Connection, acts: str | None) -> bool:
+    """Whether something was moved that the index does not have where it is now. `acts`: up to which row of the audit
+    it has all; `store` is the store itself.
+    """
+    if acts is None:
+        return True
+    row = store.execute(
+        f"SELECT 1 FROM audit INDEXED BY audit_operators WHERE session IS NULL AND seq > ? AND act IN "
+        f"({','.join('?' * len(MOVING))}) LIMIT 1",
+        (int(acts), *MOVING),
+    ).fetchone()
+    return row is not None
+
+
 def last_audit(connection: sqlite3.Connection) -> int:
     """The newest row of the audit."""
     return int(connection.execute("SELECT coalesce(max(seq), 0) FROM store.audit").fetchone()[0])

@@ -118,6 +118,7 @@ SAMPLES: dict[str, Document] = {
         {"at": AT, "kind": "session", "agent": "studio", "session": 7, "what": "committed", "by": "system", "changes": [CHANGE], "usd": 0.5},
         {"kind": "slot", "what": "skipped", "by": "schedule", **SLOT},
         {"at": AT, "kind": "act", "agent": None, "what": "pause", "target": "studio", "by": "operator:root"},
+        {"at": AT, "kind": "approval", "agent": "studio", "session": 7, "what": "held", "target": "approval 3: studio/deploy", "approval": 3, "by": "studio#7", "reason": NASTY},
     ),
     "next": {"fires": [{"agent": "studio", "slot": AT, "start": AT, "local": "Mon 2026-11-30 09:00:00+00:00 UTC", "timezone": "UTC"}], "next": None},
     "next_cron": {"fires": ["2026-11-29T09:00:00+00:00"]},

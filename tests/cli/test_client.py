@@ -10,6 +10,7 @@ import pytest
 
 from swarmd.cli.client import OperatorClient, Options, SessionClient, choose, in_session
 from swarmd.errors import Refused, StoreUnusable
+from swarmd.service.reading import OPERATORS_ACTS, OPERATORS_ONLY
 from tests.cli.conftest import IN_SESSION
 
 
@@ -134,10 +135,27 @@ def test_a_session_may_not_name_another_agent():
         choose(Options(as_agent="operator"), IN_SESSION)
 
 
-@pytest.mark.parametrize("call", ["pause", "run", "session_revert", "reload", "memory_restore"])
-def test_what_only_operators_have_is_refused_in_a_session(call):
-    with pytest.raises(Refused, match="is for operators; a session may not use it"):
+@pytest.mark.parametrize("call", sorted(OPERATORS_ACTS | OPERATORS_ONLY))
+def test_what_only_operators_have_is_refused_in_a_session_in_the_same_words(call):
+    with pytest.raises(
+        Refused, match=r"^`swarmd [a-z -]+` is an operator's command; a session may not use it$"
+    ):
         choose(Options(), IN_SESSION).call(call, {})
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ("approval list", ""), ("approval show", "1"), ("approval approve", "1"), ("approval deny", "1"),
+        ("memory forget-subject", "a b"), ("memory consolidate", "a"), ("memory import", "x --agent a"),
+        ("memory conflicts --take", "ours 1"), ("agent rename", "a b"), ("agent forget", "a"), ("session trace", "1"),
+        ("status", ""), ("verify", ""), ("backup", "x"), ("check", ""), ("run", "a"), ("memory compact", ""),
+    ],
+)  # fmt: skip
+def test_a_session_is_told_of_an_operators_command_by_the_name_that_was_typed(command, args, real):
+    ran = real(*command.split(), *args.split(), env=IN_SESSION)
+    told = f"swarmd: `swarmd {command}` is an operator's command; a session may not use it\n"
+    assert (ran.returncode, ran.stderr.decode()) == (3, told)
 
 
 def test_a_session_whose_socket_is_gone_is_refused():

@@ -214,6 +214,140 @@ def test_what_is_not_there_or_holds_nothing(here):
     assert "nobody" in take(MEMORIES / "claude", agent="nobody", status=4).stderr
 
 
+def test_that_there_is_no_such_agent_is_told_before_all_that_is_wrong_with_the_files(here):
+    bad_folder()
+    Path("latin.toml").write_bytes(b"\xff")
+    Path("full").mkdir()
+    Path("full/x").touch()
+    for args, stdin in (
+        (("memory", "import", "bad", "--agent", "nobody"), b""),
+        (("memory", "import", "nowhere", "--agent", "nobody"), b""),
+        (("memory", "export", "nobody", "full"), b""),
+        (("memory", "compact", "nobody", "--summary-file", "nowhere"), b""),
+        (("memory", "write", "nobody", "a.md", "-"), b"\xff"),
+        (("memory", "append", "nobody", "a.md", "-"), b"\xff"),
+        (("memory", "write", "@nobody", "a.md", "-"), b"\xff"),
+        (("ctx", "set", "nobody", "key", "-"), b"\xff"),
+        (("run", "nobody", "--file", "latin.toml"), b""),
+        (("prompt", "nobody", "--file", "nowhere.toml"), b""),
+    ):
+        told = swarmd(*args, stdin=stdin, status=4).stderr
+        assert "agent is named 'nobody'" in told or "agent has a shared folder 'nobody'" in told, args
+
+
+def test_the_files_are_told_of_where_the_agent_is_there(here):
+    assert (
+        "standard input is not UTF-8"
+        in swarmd("memory", "write", "studio", "a", "-", stdin=b"\xff", status=2).stderr
+    )
+    assert "nowhere: there is no such file" in swarmd("run", "studio", "--file", "nowhere", status=4).stderr
+
+
+def some_state(top, *names, database=True):
+    for name in names:
+        folder = Path(top, "memory", name)
+        folder.mkdir(parents=True)
+        (folder / "MEMORY.md").write_text(f"notes of {name}\n")
+    if database:
+        Path(top, "swarmd.db").touch()
+    return top
+
+
+@pytest.mark.parametrize("format", [(), ("--format", "markdown"), ("--all-files",)])
+def test_the_state_of_a_swarm_is_no_memory_and_the_folder_that_is_meant_is_named(here, format):
+    some_state("old", "baker", "@team", "baker@alice")
+    ran = take("old", *format, status=2).stderr
+    assert ran.startswith(
+        "swarmd: old is the state of a swarm, not one memory: name the folder of one agent (old/memory/@"
+    )
+    assert "old/memory/baker, old/memory/baker@alice)" in ran
+    assert "holds the memories of all agents of a swarm" in take("old/memory", *format, status=2).stderr
+    take("old/memory/baker")
+    assert files(".swarmd/memory/studio") == {"MEMORY.md": b"notes of baker\n"}
+
+
+def test_a_state_without_any_memory_is_told_too(here):
+    Path("old").mkdir()
+    some_state("old")
+    assert "name the folder of one agent (old/memory/AGENT)" in take("old", status=2).stderr
+
+
+def test_a_folder_of_several_memories_is_taken_as_notes_only_where_that_is_said(here):
+    some_state("old", *(f"baker{n}" for n in range(7)), database=False)
+    told = take("old/memory", status=2).stderr
+    assert (
+        "old/memory is no memory itself, and holds several: name the folder of one agent (old/memory/baker0, "
+        in told
+    )
+    assert "old/memory/baker4 and 2 more); --format markdown takes all as notes" in told
+    take("old/memory", "--format", "markdown")
+    assert "baker6/MEMORY.md" in files(".swarmd/memory/studio")
+    Path("notes/sub").mkdir(parents=True)
+    Path("notes/index.md").write_text("x\n")
+    Path("notes/sub/MEMORY.md").write_text("x\n")
+    take("notes", agent="polybreak")
+
+
+@pytest.mark.parametrize(
+    ("source", "format", "sentence"),
+    [
+        ("c.json", "swarms", "--format swarms is for an agent's folder of the Swarms framework, and c.json is a file: "),
+        ("c.json", "swarms", "name the folder, or leave --format out to have it read as a conversation"),
+        ("c.json", "claude", "--format claude is for a memory folder of Claude Code, and c.json is a file: name "),
+        ("c.bin", "claude", "name the folder, or --format conversation reads a conversation"),
+        ("c.json", "markdown", "is for a folder of .md, .markdown, .txt files or one of them, and c.json is neither: "),
+        ("c.json", "markdown", "--all-files takes it as it is, or leave --format out to have it read as a conversation"),
+        ("some", "conversation", "is for one file (.json, .jsonl, .yaml, .yml), and some is a folder; name the file of "),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_its_format_is_told_what_the_format_is(here, source, format, sentence):
+    for name in ("c.json", "c.bin"):
+        Path(name).write_text("[]")
+    Path("some").mkdir()
+    ran = take(source, "--format", format, status=2)
+    assert sentence in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_single_note_may_have_the_format_of_a_folder(here):
+    take(MEMORIES / "swarms" / "MEMORY.md", "--format", "swarms")
+    Path("c.json").write_text("[]")
+    take("c.json", "--format", "markdown", "--all-files")
+    assert sorted(files(".swarmd/memory/studio")) == ["MEMORY.md", "c.json"]
+
+
+WRITES = {
+    "write": ("memory", "write", "studio", "a.md", "x"),
+    "append": ("memory", "append", "studio", "MEMORY.md", "x"),
+    "restore": ("memory", "restore", "studio", "1"),
+    "import": ("memory", "import", "new", "--agent", "studio"),
+    "import, tried": ("memory", "import", "new", "--agent", "studio", "--dry-run"),
+    "edit": ("memory", "edit", "studio"),
+    "subject": ("memory", "write", "studio@alice", "a.md", "x"),
+}
+
+
+@pytest.mark.parametrize("args", WRITES.values(), ids=WRITES.keys())
+@pytest.mark.parametrize("persistent", [True, False])
+def test_a_write_to_the_memory_of_an_agent_that_has_none_is_warned_of(here, args, persistent, monkeypatch):
+    monkeypatch.setenv("EDITOR", "sh -c 'echo more >> $0'")
+    Path("new").mkdir()
+    Path("new/b.md").write_text("b\n")
+    swarmd("memory", "write", "studio", "MEMORY.md", "one\n")
+    swarmd("memory", "write", "studio", "MEMORY.md", "two\n")
+    if not persistent:
+        with Path("agents.d/studio.toml").open("a") as file:
+            file.write("[memory]\npersistent = false\n")
+    swarmd("reload")
+    ran = swarmd(*args)
+    warning = (
+        "swarmd: warning: nothing of it reaches studio, whose file says memory.persistent = false: take that line out of "
+        "studio.toml, or use a key (swarmd ctx set studio KEY VALUE)\n"
+    )
+    assert (warning in ran.stderr) == (not persistent)
+    assert "warning" not in swarmd("memory", "delete", "studio", "MEMORY.md").stderr
+
+
 def test_a_single_note_is_taken_under_its_name(here):
     Path("plan.md").write_text("plan\n")
     take("plan.md")

@@ -80,6 +80,50 @@ def test_what_is_written_is_what_is_read(here):
     assert "- buy milk" in swarmd("memory", "show", "studio").stdout
 
 
+@pytest.mark.parametrize(
+    ("verb", "owner", "why", "instead"),
+    [
+        ("consolidate", "@team", "is a folder that several agents share, and a consolidation is for one agent's own memory",
+         "put it in order by hand, with swarmd memory edit @team"),
+        ("consolidate", "studio@bob", "is what studio keeps about bob, and a consolidation is for its own memory",
+         "make this one small with swarmd memory compact studio@bob, or put it in order with swarmd memory edit studio@bob"),
+        ("compact", "@team", "is a folder that several agents share, and no summarizer is there for it",
+         "make it small by hand, with swarmd memory edit @team"),
+    ],
+)  # fmt: skip
+def test_upkeep_of_a_folder_that_is_no_agents_own_is_refused_with_what_to_do_instead(
+    here, verb, owner, why, instead
+):
+    with Path("agents.d/studio.toml").open("a") as file:
+        file.write('[[memory.shared]]\nname = "team"\nwrite = true\n')
+    swarmd("reload")
+    swarmd("memory", "write", "@team", "MEMORY.md", "one\n")
+    swarmd("memory", "write", "studio@bob", "MEMORY.md", "one\n")
+    assert swarmd("memory", verb, owner, status=2).stderr == f"swarmd: {owner} {why}: {instead}\n"
+
+
+def test_that_a_folder_is_no_agent_is_said_as_such(here):
+    for args in (("run", "@team"), ("memory", "import", "x", "--agent", "@team")):
+        assert "@team is a shared folder, and an agent is expected here" in swarmd(*args, status=2).stderr
+    assert "studio@bob is a folder about a subject" in swarmd("agent", "show", "studio@bob", status=2).stderr
+    assert "no agent is named 'nobody'" in swarmd("memory", "consolidate", "nobody@bob", status=4).stderr
+
+
+def test_one_thing_is_counted_as_one(here):
+    Path("agents.d/bad.toml").write_text("no toml")
+    swarmd("reload", status=1)
+    assert "1 problem in files" in swarmd("doctor", status=1).stdout
+    Path("one").mkdir()
+    Path("one/a.md").write_text("a\n")
+    told = swarmd("memory", "import", "one", "--agent", "studio", "--dry-run").stderr
+    assert "nothing is written: 1 file of studio would be, from markdown" in told
+    assert (
+        "1 file of studio is written, from markdown"
+        in swarmd("memory", "import", "one", "--agent", "studio").stderr
+    )
+    assert "1 file is written to out" in swarmd("memory", "export", "studio", "out").stderr
+
+
 def test_exit_statuses_are_those_of_the_manual(here):
     swarmd("ctx", "get", "studio", "nothing", status=4)
     swarmd("agent", "show", "studoi", status=4)
@@ -123,6 +167,44 @@ def asks(more=""):
     script.chmod(0o755)
     rules = '[authority]\napproval = ["deploy"]\n[memory]\napproval = ["policies/**"]\n'
     Path("agents.d/asks.toml").write_text(AGENT.format(script) + rules + more)
+
+
+def in_a_session(*commands):
+    """What these commands print inside a session of studio."""
+    script = Path("agents.d/act.sh")
+    script.write_text("#!/bin/sh\n" + "".join(f"{command} 2>&1 || true\n" for command in commands))
+    swarmd("run", "studio")
+    return swarmd("session", "log", "studio").stdout
+
+
+def test_a_session_is_shown_which_revisions_its_copy_is_and_what_files_were_before(here):
+    swarmd("memory", "write", "studio", "MEMORY.md", "one\n")
+    swarmd("memory", "write", "studio", "MEMORY.md", "two\n")
+    swarmd("memory", "write", "studio", "a.md", "a\n")
+    told = in_a_session(
+        "swarmd memory show MEMORY.md --rev 1",
+        "swarmd memory append a.md mine",
+        "swarmd memory write b.md -- b",
+        "swarmd memory list --json",
+        "swarmd memory show MEMORY.md --rev 9",
+    )
+    assert told.startswith("one\n")
+    listed = {row["file"]: row for row in json.loads(told[told.index("{") : told.rindex("}") + 1])["items"]}
+    assert {file: (row.get("rev"), row.get("by", "").partition(":")[0]) for file, row in listed.items()} == {
+        "MEMORY.md": (2, "operator"),
+        "a.md": (None, ""),
+        "b.md": (None, ""),
+    }
+    assert "studio has no revision 9 of MEMORY.md" in told
+
+
+def test_a_session_may_edit_its_memory_with_a_script(here):
+    swarmd("memory", "write", "studio", "MEMORY.md", "one\n")
+    told = in_a_session(
+        "export EDITOR=\"sh -c 'echo two >> \\$0'\"", "swarmd memory edit", "swarmd memory show"
+    )
+    assert told.endswith("one\ntwo\n"), told
+    assert swarmd("memory", "show", "studio").stdout == "one\ntwo\n"
 
 
 def test_what_needs_a_yes_is_listed_shown_approved_and_denied(here):

@@ -9,6 +9,9 @@ import pytest
 
 from tests.cli import documents
 from tests.cli.documents import HIT, NASTY, listing
+from tests.cli.test_real_store import here
+
+__all__ = ["here"]
 
 
 def shown(items, **facts):
@@ -98,20 +101,6 @@ def test_on_a_real_store_without_a_daemon(here):
     real("memory", "search", "disk", "--as", "polybreak", "--agent", "studio", status=3)
     real("memory", "search", "**", status=2)
     real("memory", "search", "disk", "--agent", "nobody", status=4)
-
-
-@pytest.fixture
-def here():
-    """As test_real_store has it."""
-    from tests.cli.test_real_store import AGENT, SCRIPT
-
-    Path("agents.d").mkdir()
-    Path(".swarmd").mkdir(mode=0o700)
-    script = Path("agents.d/act.sh").absolute()
-    script.write_text(SCRIPT)
-    script.chmod(0o755)
-    Path("agents.d/studio.toml").write_text(AGENT.format(script))
-    Path("agents.d/polybreak.toml").write_text('parent = "studio"\n' + AGENT.format(script))
 
 
 @pytest.mark.parametrize("command", ["memory", "session"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from swarmd.cli.first_tree import copy_tree
+from swarmd.errors import NotFound
 from tests.cli.documents import MEMORY, SAMPLES
 from tests.cli.schema_check import faults
 
@@ -221,6 +222,20 @@ def test_what_was_written_is_kept_when_it_cannot_be_stored(swarmd, tmp_path, mon
     assert ran.status == 3
     kept = Path(ran.err.splitlines()[0].partition("kept in ")[2])
     assert kept.read_text() == "notes\nprecious\n"
+
+
+def test_an_editor_that_nobody_has_named_is_not_started_without_a_terminal(swarmd):
+    for session in (False, True):
+        args = () if session else ("studio",)
+        ran = swarmd("memory", "edit", *args, session=session, memory_show=SAMPLES["memory_show"])
+        assert (ran.status, [name for name, _ in ran.calls]) == (2, ["memory_show"])
+        assert ran.err.startswith(
+            "swarmd: an editor needs a terminal, and here is none: give the text with `swarmd memory"
+        )
+    ran = swarmd(
+        "memory", "edit", "nobody", memory_show=NotFound("no agent"), memory_list=NotFound("no agent")
+    )
+    assert (ran.status, ran.err) == (4, "swarmd: no agent\n")
 
 
 def test_an_editor_that_is_not_there_is_named(swarmd):

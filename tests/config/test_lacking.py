@@ -9,8 +9,10 @@ import pytest
 
 from swarmd.config.lacking import lacking, warnings
 from swarmd.config.problems import field_name
-from swarmd.core.agent import Agent, MemoryRules, Sandbox, Success, When
+from swarmd.core.agent import Agent, Consolidate, Hooks, MemoryRules, Sandbox, Success, When
+from swarmd.service.loading import kinds
 
+KINDS = kinds()
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 
 
@@ -150,6 +152,58 @@ def test_a_script_beside_the_agent_file_that_the_program_would_not_find_is_told(
         "or make it the program itself, './act.sh'"
     )
     assert [line for line in found if "is beside the agent file" in line] == ([sentence] if warned else [])
+
+
+def test_a_summarizer_and_a_consolidator_that_cannot_be_started_are_named(folder_of_agent):
+    def of(**fields):
+        return told(folder_of_agent, {"command": ["./act.sh"]}, **fields)
+
+    assert of(memory=MemoryRules(summarizer_command=("./no.sh",))) == [
+        f"memory.summarizer_command[0]: there is no program {folder_of_agent}/no.sh"
+    ]
+    assert of(consolidate=Consolidate(command=("no",))) == [
+        "consolidate.command[0]: no program 'no' is on PATH"
+    ]
+    (line,) = of(memory=MemoryRules(summarizer_command=("./act.sh", "act.sh")))
+    assert line.startswith(
+        "memory.summarizer_command[1]: act.sh is beside the agent file, and the program is not started"
+    )
+    assert (
+        of(memory=MemoryRules(summarizer_command=("./act.sh",)), consolidate=Consolidate(command=("act.sh",)))
+        == []
+    )
+
+
+def test_a_summarizing_model_without_a_key_is_named(folder_of_agent):
+    def of(environ, kind="command", **options):
+        agent = Agent(
+            name="bob", folder=str(folder_of_agent), runner_kind=kind, memory=MemoryRules(summarizer_model="small"),
+            runner_options={"command": ["act.sh"]} if kind == "command" else KINDS[kind].options(model="m").model_dump(),
+        )  # fmt: skip
+        found = lacking(agent, {"PATH": str(folder_of_agent), **environ}, NOW, KINDS)
+        return [f"{field_name(complaint.path)}: {complaint.text}" for complaint in found]
+
+    (line,) = of({})
+    assert line.startswith(
+        "memory.summarizer_model: no compaction can succeed: credential env:ANTHROPIC_API_KEY: the daemon's environment"
+    )
+    assert of({"ANTHROPIC_API_KEY": "k"}) == []
+    assert [line.partition(":")[0] for line in of({}, "anthropic")] == ["runner.credential"], "said once"
+
+
+def test_that_nobody_is_asked_before_a_compaction_is_told_where_one_may_think_so(folder_of_agent):
+    def of(**fields):
+        return told(folder_of_agent, {"command": ["./act.sh"]}, **fields)
+
+    hooks = Hooks(before_commit=("./act.sh",), after_commit=("./act.sh",))
+    sentence = "for compactions, by which swarmd itself puts a summary in the place of MEMORY.md"
+    by_itself = {"summarizer_command": ("./act.sh",)}
+    assert of(hooks=hooks, memory=MemoryRules(**by_itself)) == [f"hooks.before_commit: is not run {sentence}"]
+    assert of(memory=MemoryRules(approval=("*.md",), **by_itself)) == [
+        f"memory.approval: is not asked {sentence}"
+    ]
+    assert of(memory=MemoryRules(approval=("policies/**",), **by_itself)) == []
+    assert of(hooks=hooks, memory=MemoryRules(approval=("*.md",))) == [], "none comes by itself"
 
 
 def test_a_window_in_which_no_summary_can_be_made_is_named(folder_of_agent):

@@ -123,6 +123,11 @@ def test_a_command_summarizes_in_the_sandbox_without_token_and_what_it_writes_be
         ("print('x' * 3_000_000)", "failed", "too long"),
         ("import sys; print(sys.stdin.read())", "failed", "repeats the instructions"),
         ("while True: print('the ledger of Ada')", "failed", "too long"),
+        (
+            f"import sys\nprint({GOOD!r}, flush=True)\nwhile True: sys.stderr.write('still at it\\n' * 1000)",
+            "failed",
+            "printed more than 4,194,304 bytes on standard error",
+        ),
         ("import sys; sys.stdout.buffer.write(b'2026-11-02 ledger \\xff')", "failed", "no UTF-8"),
     ],
 )

@@ -120,7 +120,7 @@ async def test_a_deferred_slot_is_judged_too(swarm):
 async def test_a_clean_stop_says_how_many_wait(swarm, caplog):
     caplog.set_level("INFO", logger="swarmd")
     async with _waited(swarm, 9):
-        assert "1 sessions still wait: the next start decides what becomes of them" in caplog.messages
+        assert "sessions that still wait: 1; the next start decides what becomes of them" in caplog.messages
         assert "its slot is missed: it still waited when the daemon stopped" in caplog.messages
 
 

@@ -31,7 +31,15 @@ async def served(runtime_dir):
     materialize(str(folder), base, ["policies/**"])
     desk = RecordingDesk()
     memory = MemoryDesk(
-        owner="polybreak", folder=str(folder), base=base, read_only=("policies/**",), desk=desk
+        owner="polybreak",
+        folder=str(folder),
+        base=base,
+        read_only=("policies/**",),
+        desk=desk,
+        revisions={
+            path: {"rev": 7, "at": "2026-11-30T09:00:00Z", "by": "operator:ada"}
+            for path in ("bytes", "MEMORY.md")
+        },
     )
     path = str(runtime_dir / "desk.sock")
     server = DeskSocket(path, token=TOKEN, memory=memory)
@@ -214,10 +222,15 @@ async def test_memory_is_written_in_the_working_copy(served):
     assert await call(path, "memory_show", file="bytes") == {"file": "bytes", "base64": "//4="}
     assert (await call(path, "memory_list"))["items"] == [
         {"file": "MEMORY.md", "bytes": 13},
-        {"file": "bytes", "bytes": 2},
+        {"file": "bytes", "bytes": 2, "rev": 7, "at": "2026-11-30T09:00:00Z", "by": "operator:ada"},
         {"file": "people/ann.md", "bytes": 3},
         {"file": "policies/a.md", "bytes": 5},
     ]
+    assert await call(path, "memory_show", file="MEMORY.md", rev=3) == {
+        "called": "memory_show",
+        "args": {"file": "MEMORY.md", "rev": 3},
+    }
+    desk.calls.clear()
     await call(path, "memory_delete", file="people/ann.md")
     with pytest.raises(NotFound):
         await call(path, "memory_show", file="people/ann.md")

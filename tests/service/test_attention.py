@@ -100,6 +100,7 @@ def test_a_conflict_is_an_item_until_it_is_settled(swarm):
 
     swarm.play("studio", script)
     assert swarm.attention() == ["conflict:studio"]
+    assert item(swarm, "conflict:studio")["text"] == "1 conflict in the memory of studio (MEMORY.md)"
     id = swarm.call("memory_conflicts", agent="studio")["items"][0]["id"]
     swarm.call("memory_take", agent="studio", conflict=id, side="theirs")
     assert swarm.attention() == []

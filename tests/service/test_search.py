@@ -12,7 +12,7 @@ from swarmd.core.instants import from_text
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.reading import session_read
-from swarmd.store import search
+from swarmd.store import audit, search
 from swarmd.store.search_file import FILE
 from swarmd.store.world import SqlWorld
 from tests.swarm import NOW
@@ -278,7 +278,7 @@ def test_a_renamed_agent_is_found_by_its_new_name(swarm):
     assert {agent for _, agent in before} == {"art"}
     swarm.remove("art")
     swarm.agent("paint", "studio")
-    from swarmd.store import audit, moving
+    from swarmd.store import moving
 
     def work(connection):
         moving.rename(connection, "art", "paint")
@@ -290,6 +290,34 @@ def test_a_renamed_agent_is_found_by_its_new_name(swarm):
     assert found(swarm, "zebra") == [(kind, "paint") for kind, _ in before]
     assert found(swarm, "zebra", as_="paint") == found(swarm, "zebra")
     assert found(swarm, "zebra", agent="paint") == found(swarm, "zebra")
+
+
+def looked_at_as_it_is(swarm, text):
+    """The answer of a search that brings nothing up to date, as a session's is."""
+    read = session_read(swarm.places, swarm.reader)
+    return read(Actor(by="ada"), SqlWorld(swarm.reader, NOW), "memory_search", {"text": text})
+
+
+@pytest.mark.parametrize("act", ["rename", "quarantine", "unquarantine"])
+def test_an_index_that_does_not_know_yet_whose_a_text_is_now_does_not_claim_to_have_all(swarm, act):
+    swarm.play("studio", says("zebra"))
+    if act == "unquarantine":
+        swarm.call("session_quarantine", session=1)
+    swarm.call("memory_search", text="zebra")
+    assert looked_at_as_it_is(swarm, "zebra")["indexed_until"] is not None
+    swarm.call("ctx_set", agent="studio", key="k", value="written later")
+    assert looked_at_as_it_is(swarm, "zebra")["indexed_until"] is not None
+    if act == "rename":
+        swarm.write(lambda connection: audit.write(
+            connection, at=swarm.clock.now(), by="ada", act="rename", target="paint", detail={"old": "studio"}
+        ))  # fmt: skip
+    else:
+        swarm.call(f"session_{act}", session=1)
+    assert looked_at_as_it_is(swarm, "zebra")["indexed_until"] is None
+    (told,) = (row for row in swarm.call("doctor")["items"] if row["name"] == "search")
+    assert (told["ok"], "agents were renamed, or sessions moved since" in told["text"]) == (False, True)
+    swarm.call("memory_search", text="zebra")
+    assert looked_at_as_it_is(swarm, "zebra")["indexed_until"] is not None
 
 
 def test_what_was_forgotten_is_not_found(swarm):
@@ -593,7 +621,7 @@ def test_the_doctor_says_whether_the_index_is_behind(swarm):
     swarm.call("memory_search", text="zebra")
     assert told() == (
         True,
-        "the search index has what there was at 2026-11-30T09:00:00.000000Z (1 texts, 0 MiB)",
+        "the search index has what there was at 2026-11-30T09:00:00.000000Z (1 text, 0 MiB)",
     )
     swarm.clock.go(minutes=1)
     swarm.play("studio", says("lion"))

@@ -360,6 +360,77 @@ def test_what_is_approved_is_the_sessions_write_and_the_audit_names_the_operator
     assert [item for item in swarm.attention() if item.startswith("approval")] == []
 
 
+def told_in_log(swarm, **args):
+    lines = [
+        line for line in reversed(swarm.call("log", **args)["items"]) if "approv" in str(line.get("target"))
+    ]
+    return [(line["what"], line["target"], line["by"]) for line in lines]
+
+
+def test_the_log_of_the_agent_and_of_all_tell_what_was_asked_for_and_decided(swarm):
+    swarm.change("garage", memory=MemoryRules(shared=(SharedFolder(name="team", write=True, approval=True),)))
+    swarm.play("studio", sets(deploy="new"))
+    swarm.clock.go(seconds=1)
+    swarm.play("studio", sets(deploy="newer"))
+
+    async def shares(part):
+        await part.act("memory_append", agent="@team", file="MEMORY.md", text="tiles\n")
+
+    swarm.clock.go(seconds=1)
+    swarm.play("garage", shares)
+    swarm.clock.go(seconds=1)
+    swarm.call("approval_approve", id=2)
+    swarm.call("approval_deny", id=3)
+    studios = [
+        ("held", "approval 1: studio/deploy", "studio#1"),
+        ("superseded", "approval 1: studio/deploy", "studio#2"),
+        ("held", "approval 2: studio/deploy", "studio#2"),
+        ("approve", "approval 2: studio/deploy", "operator:ada"),
+    ]
+    garages = [
+        ("held", "approval 3: @team:MEMORY.md", "garage#3"),
+        ("deny", "approval 3: @team:MEMORY.md", "operator:ada"),
+    ]
+    assert sorted(told_in_log(swarm, agent="studio")) == sorted(studios)
+    assert told_in_log(swarm, agent="garage") == garages
+    assert sorted(told_in_log(swarm)) == sorted(studios + garages)
+    assert told_in_log(swarm, agent="house") == []
+
+
+def test_that_an_approval_expired_stands_in_the_log_of_its_agent(swarm):
+    swarm.play("studio", sets(deploy="new"))
+    swarm.clock.go(days=2)
+    with pytest.raises(Refused, match="has expired"):
+        swarm.call("approval_approve", id=1)
+    expired = [
+        line for line in swarm.call("log", agent="studio")["items"] if line["what"] == "approval_expire"
+    ]
+    assert [line["by"] for line in expired] == ["system"]
+    assert [
+        line["what"]
+        for line in swarm.call("log", agent="game")["items"]
+        if line["kind"] in ("act", "approval")
+    ] == []
+
+
+def test_what_was_held_is_not_told_in_a_sessions_own_log(swarm):
+    swarm.play("studio", sets(deploy="new"))
+
+    async def looks(part):
+        assert told_in_log(swarm) != []
+        assert {line["kind"] for line in (await part.act("log"))["items"]} == {"session"}
+
+    swarm.play("studio", looks)
+
+
+def test_a_revert_of_several_sessions_stands_in_the_log_of_each_agent(swarm):
+    swarm.play("studio", sets(free="1"))
+    swarm.play("garage", sets(free="1"))
+    swarm.call("session_revert", sessions=["1", "2"])
+    for agent in ("studio", "garage"):
+        assert "session_revert" in {line["what"] for line in swarm.call("log", agent=agent)["items"]}
+
+
 def test_memory_is_merged_three_ways_from_what_the_session_was_given(swarm):
     swarm.call("memory_write", agent="studio", file="policies/a.md", text="a\nb\nc\nd\n")
     swarm.play("studio", writes("policies/a.md", "a\nb\nc\nagent\n"))

@@ -104,7 +104,8 @@ def read(args: dict[str, Any]) -> str:
         if size > READ_BYTES:
             break
     rest = len(lines) - (first - 1 + len(shown))
-    note = [f"({rest} more lines; go on with offset {first + len(shown)})"] if rest > 0 else []
+    lines_left = f"{rest} more line{'' if rest == 1 else 's'}"
+    note = [f"({lines_left}; go on with offset {first + len(shown)})"] if rest > 0 else []
     return "\n".join([*shown, *note]) or "(the file is empty)"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from swarmd.core.counts import counted
 from swarmd.core.wire import Usage
 
 SOFT_SHARE = 0.85
@@ -26,7 +27,7 @@ class Limits:
     def over(self, turns: int, max_turns: int, used: Usage) -> str | None:
         """Why nothing more may be asked; None: go on. Time is not looked at: its clock ends what is under way."""
         if turns >= max_turns:
-            return f"max_turns: the model answered {turns} times and had not finished"
+            return f"max_turns: the model answered {counted(turns, 'time')} and had not finished"
         if self.tokens is not None and used.counted >= self.tokens:
             return f"tokens_per_session: {used.counted} tokens were used, and {self.tokens} are allowed"
         return None
@@ -39,7 +40,7 @@ class Limits:
         spare = max((self.deadline - self.begun) * (1.0 - SOFT_SHARE), 0.0)
         if left <= min(spare, SOFT_SECONDS):
             self._told = True
-            return _NOTICE.format(f"about {max(round(left), 1)} seconds are left")
+            return _NOTICE.format(f"about {counted(max(round(left), 1), 'second is', 'seconds are')} left")
         if self.tokens is not None and used.counted >= self.tokens * SOFT_SHARE:
             self._told = True
             return _NOTICE.format(f"about {self.tokens - used.counted} tokens are left")

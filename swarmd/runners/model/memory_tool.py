@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from swarmd.core.counts import counted
 from swarmd.core.memory import ARCHIVE, is_archive
 from swarmd.core.wire import Reply
 from swarmd.runners.model.answers import JSON
@@ -70,7 +71,7 @@ class MemoryKit:
         total = sum(inside.pop(name) for name in archived)
         lines = [f"{size}B\t{ROOT}/{name}" for name, size in sorted(inside.items())]
         if archived:
-            lines.append(f"{total}B\t{ROOT}/{ARCHIVE} ({len(archived)} older texts)")
+            lines.append(f"{total}B\t{ROOT}/{ARCHIVE} ({counted(len(archived), 'older text')})")
         return "\n".join([f"Here are the files in {_full(path)}, with their sizes:", *lines])
 
     async def _create(self, args: Mapping[str, Any]) -> str:

@@ -84,7 +84,7 @@ async def test_a_giant_line_is_left_out_and_told(session, kind):
     steps = [ACT, raw(giant), raw(b"y" * 65536, LINE_BYTES // 65536), raw(b'"}\n'), {"end": "ok"}]
     result = await kind.play(session, steps)
     assert result.outcome == "success"
-    assert "1 lines were too long to be read" in [detail["text"] for detail in session.desk.of("warning")]
+    assert "1 line was too long to be read" in [detail["text"] for detail in session.desk.of("warning")]
     assert len(result.stdout.head + result.stdout.tail) < 1_000_000
 
 
