@@ -115,6 +115,8 @@ class Together:
 
     def _live(self, kill_at: int) -> None:
         with self._daemon(kill_at) as daemon:
+            if not kill_at:
+                self._ready(daemon)
             deadline = time.monotonic() + LIFE_SECONDS
             while daemon.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -146,8 +148,7 @@ class Together:
             if process.poll() is None:
                 process.terminate()
                 status = process.wait(PATIENCE)
-                # Where it was not ready yet nobody caught the signal.
-                assert status in (0, -signal.SIGTERM), f"the daemon has ended with status {status}"
+                assert status == 0, f"the daemon has ended with status {status}"
             process.wait()
 
     def _ready(self, daemon: subprocess.Popen[bytes]) -> None:
