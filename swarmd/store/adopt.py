@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import islice
 
 from swarmd.core.ancestry import Known, base_of, removed_lines
 from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, is_archive, tree_problems
@@ -22,10 +21,6 @@ from swarmd.store.shelf import Shelf
 from swarmd.store.stable import File, Unfit
 from swarmd.store.stable import Look as LookOf
 
-BASES, BASES_BYTES, LEAST_BASES = 100, 8 * 1024 * 1024, 8
-"""How many of the last revisions a person's text may have been made from: as many as have so many bytes together, and
-never fewer than the last number. An editor may be open for hours, and a session save each minute.
-"""
 GONE_SECONDS = 0.3
 """A name is asked for again before its absence counts: editors rename a file away before they write it anew."""
 TRIES = 10
@@ -388,21 +383,10 @@ def _ancestors(
     connection: sqlite3.Connection, agent: str, path: str, seen: Mark | None
 ) -> tuple[Document | None, Known | None, list[Known]]:
     head = documents.head(connection, agent, path)
-    last = _last(connection, agent, path)
+    last = documents.last_revisions(connection, agent, path)
     known = None
     if seen is not None and seen.seen_hash is not None:
         text = texts.of_digest(connection, seen.seen_hash)
         at = next((one.at for one in last if one.rev == seen.seen_rev), None)
         known = None if text is None else Known(rev=seen.seen_rev, data=text, at=at)
     return head, known, last
-
-
-def _last(connection: sqlite3.Connection, agent: str, path: str) -> list[Known]:
-    found: list[Known] = []
-    size = 0
-    for known in islice(documents.last_revisions(connection, agent, path), BASES):
-        size += len(known.data)
-        if size > BASES_BYTES and len(found) >= LEAST_BASES:
-            break
-        found.append(known)
-    return found

@@ -21,6 +21,10 @@ from swarmd.core.world import Document
 from swarmd.store import marks, texts
 from swarmd.store.rows import DamagedText, document_of
 
+BASES, BASES_BYTES, LEAST_BASES = 100, 8 * 1024 * 1024, 8
+"""How many of the last revisions a person's text may have been made from: as many as have so many bytes together, and
+never fewer than the last number. An editor may be open for hours, and a session save each minute.
+"""
 _HEADS = """
 SELECT h.agent, h.path, h.rev, h.hash, r.at, r.by FROM heads h
 JOIN revisions r ON r.agent = h.agent AND r.path = h.path AND r.rev = h.rev WHERE h.agent = ?"""
@@ -122,13 +126,17 @@ def session_of(by: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def last_revisions(connection: sqlite3.Connection, agent: str, path: str) -> Iterator[Known]:
-    """The revisions that hold a text, newest first."""
-    return (
-        Known(rev=rev, data=data, at=from_text(at))
-        for rev, at, data in _newest_first(connection, agent, path)
-        if data is not None
-    )
+def last_revisions(connection: sqlite3.Connection, agent: str, path: str) -> list[Known]:
+    """The last revisions that hold a text, newest first, from which a person's text may have been made."""
+    found: list[Known] = []
+    size = 0
+    for rev, at, data in _newest_first(connection, agent, path):
+        size += len(data or b"")
+        if len(found) >= BASES or (size > BASES_BYTES and len(found) >= LEAST_BASES):
+            break
+        if data is not None:
+            found.append(Known(rev=rev, data=data, at=from_text(at)))
+    return found
 
 
 def is_start_of_a_revision(connection: sqlite3.Connection, agent: str, path: str, data: bytes) -> bool:
