@@ -35,7 +35,7 @@ def memory_compact(service: Service, caller: Operator, args: Args) -> JSON:
     agent = agent_of_owner(owner)
     if agent is None:
         raise BadInput(
-            f"{owner} is a folder that several agents share, and no summarizer is there for it: make it small by hand, "
+            f"{owner} is a folder that several share, and no summarizer is there for it: make it small by hand, "
             f"with swarmd memory edit {owner}"
         )
     found = view.tree.agent(agent)
