@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.authority import unread_memory
-from swarmd.core.authority import unread_memory
 from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.compaction import log_of, summarizer_of
 from swarmd.core.memory import FIRST_FILE
