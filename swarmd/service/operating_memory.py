@@ -51,8 +51,6 @@ def memory_compact(service: Service, caller: Operator, args: Args) -> JSON:
         raise NotFound(f"{owner} has nothing in {FIRST_FILE} that could be made small")
     if summary is None and not found.memory.persistent:
         raise BadInput(f"the memory of {owner} is not summarized: {unread_memory(agent)}")
-    if summary is None and not found.memory.persistent:
-        raise BadInput(f"the memory of {owner} is not summarized: {unread_memory(agent)}")
     if summary is None and not _has_summarizer(found, head.data or b""):
         raise BadInput(
             f"nobody is there to summarize the memory of {owner}: give a summary with --summary-file, or set "
