@@ -326,7 +326,7 @@ def _must_be_an_agents_own(owner: str) -> None:
     agent, subject = agent_of_owner(owner), subject_of(owner)
     if agent is None:
         raise BadInput(
-            f"{owner} is a folder that several agents share, and a consolidation is for one agent's own memory: put it "
+            f"{owner} is a folder that several share, and a consolidation is for one agent's own memory: put it "
             f"in order by hand, with swarmd memory edit {owner}"
         )
     if subject is not None:

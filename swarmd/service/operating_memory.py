@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from swarmd.core.authority import unread_memory
 from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.compaction import log_of, summarizer_of
 from swarmd.core.memory import FIRST_FILE
@@ -35,7 +36,7 @@ def memory_compact(service: Service, caller: Operator, args: Args) -> JSON:
     agent = agent_of_owner(owner)
     if agent is None:
         raise BadInput(
-            f"{owner} is a folder that several agents share, and no summarizer is there for it: make it small by hand, "
+            f"{owner} is a folder that several share, and no summarizer is there for it: make it small by hand, "
             f"with swarmd memory edit {owner}"
         )
     found = view.tree.agent(agent)
@@ -48,6 +49,8 @@ def memory_compact(service: Service, caller: Operator, args: Args) -> JSON:
     head = service.view(caller).world.document(owner, FIRST_FILE)
     if head is None or not (head.data or b"").strip():
         raise NotFound(f"{owner} has nothing in {FIRST_FILE} that could be made small")
+    if summary is None and not found.memory.persistent:
+        raise BadInput(f"the memory of {owner} is not summarized: {unread_memory(agent)}")
     if summary is None and not _has_summarizer(found, head.data or b""):
         raise BadInput(
             f"nobody is there to summarize the memory of {owner}: give a summary with --summary-file, or set "

@@ -155,7 +155,10 @@ def _search_index(view: View) -> tuple[bool, str]:
         what
         for what, is_so in (
             ("sessions have ended", last is not None and last > index.complete),
-            ("agents were renamed, or sessions moved", moved_since(view.connection, index.acts)),
+            (
+                "agents were renamed, or sessions put into quarantine or out of it",
+                moved_since(view.connection, index.acts),
+            ),
         )
         if is_so
     ]

@@ -397,3 +397,12 @@ def test_a_session_may_do_neither(here, monkeypatch):
     assert "is an operator's command" in take(MEMORIES / "claude", status=3).stderr
     assert "is an operator's command" in swarmd("memory", "export", "studio", "out", status=3).stderr
     assert not Path("out").exists()
+
+
+def test_the_memory_of_an_agent_that_has_none_is_not_summarized(here):
+    swarmd("memory", "write", "studio", "MEMORY.md", "a note\n" * 20)
+    with Path("agents.d/studio.toml").open("a") as file:
+        file.write("[memory]\npersistent = false\n")
+    swarmd("reload")
+    ran = swarmd("memory", "compact", "studio", status=2)
+    assert "the memory of studio is not summarized: nothing of it reaches studio" in ran.stderr

@@ -83,11 +83,11 @@ def test_what_is_written_is_what_is_read(here):
 @pytest.mark.parametrize(
     ("verb", "owner", "why", "instead"),
     [
-        ("consolidate", "@team", "is a folder that several agents share, and a consolidation is for one agent's own memory",
+        ("consolidate", "@team", "is a folder that several share, and a consolidation is for one agent's own memory",
          "put it in order by hand, with swarmd memory edit @team"),
         ("consolidate", "studio@bob", "is what studio keeps about bob, and a consolidation is for its own memory",
          "make this one small with swarmd memory compact studio@bob, or put it in order with swarmd memory edit studio@bob"),
-        ("compact", "@team", "is a folder that several agents share, and no summarizer is there for it",
+        ("compact", "@team", "is a folder that several share, and no summarizer is there for it",
          "make it small by hand, with swarmd memory edit @team"),
     ],
 )  # fmt: skip

@@ -315,7 +315,10 @@ def test_an_index_that_does_not_know_yet_whose_a_text_is_now_does_not_claim_to_h
         swarm.call(f"session_{act}", session=1)
     assert looked_at_as_it_is(swarm, "zebra")["indexed_until"] is None
     (told,) = (row for row in swarm.call("doctor")["items"] if row["name"] == "search")
-    assert (told["ok"], "agents were renamed, or sessions moved since" in told["text"]) == (False, True)
+    assert (
+        told["ok"],
+        "agents were renamed, or sessions put into quarantine or out of it since" in told["text"],
+    ) == (False, True)
     swarm.call("memory_search", text="zebra")
     assert looked_at_as_it_is(swarm, "zebra")["indexed_until"] is not None
 
