@@ -40,6 +40,8 @@ from swarmd.store.world import SqlWorld
 if TYPE_CHECKING:
     from swarmd.service.acting import Service
 
+ALIKE = "memory_alike"
+"""The kind of what only says the same as lines of the session's."""
 LINES_SHOWN = 50
 NUMBERS_SHOWN = 10
 
@@ -112,8 +114,10 @@ def _document(
     id = row["id"]
     mark = sessions.row(service.store.reader(), id)["quarantined"]
     step = None
-    if found.items and mark is not None:
+    if mark is not None and any(item["kind"] != ALIKE for item in found.items):
         step = f"swarmd session quarantine {id} --revert takes it out; swarmd session trace {id} tells who has seen it"
+    elif mark is not None and found.items:
+        step = "what is alike stays: swarmd memory blame tells who brought it there, swarmd memory edit takes it out"
     return {
         "session": id, "agent": row["agent"], "quarantined": None if mark is None else json.loads(mark),
         "in_force": found.items, "undone": [] if plan is None else plan.undone,
@@ -143,7 +147,7 @@ def _memory(view: View, row: windows.Row, found: _Found) -> None:
         if lines := file.lines():
             found.items.append(_item("memory", file.target, lines))
         if file.alike:
-            found.items.append(_item("memory_alike", file.target, file.texts(file.alike)))
+            found.items.append(_item(ALIKE, file.target, file.texts(file.alike)))
 
 
 def _standing(view: View, trace: Mapping[str, Any]) -> dict[str, Any] | None:

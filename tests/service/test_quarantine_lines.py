@@ -152,6 +152,8 @@ def test_a_line_that_another_session_took_elsewhere_is_named_and_left_to_a_perso
     (left,) = [row for row in found["not_undone"] if row["target"] == "studio:topics.md"]
     assert left["reason"].startswith("lines 3 say what the session wrote, and others brought them there")
     assert "swarmd memory edit studio topics.md takes them out" in left["reason"]
+    assert [item["kind"] for item in found["in_force"]] == ["memory_alike"]
+    assert found["next_step"].startswith("what is alike stays")
 
 
 def test_what_it_only_moved_from_another_file_is_not_lost_with_it(swarm):
