@@ -91,6 +91,6 @@ def _find_alike(view: View, files: list[OwnLines], keys: Collection[str], sessio
         places = telling(file.data, keys, session)
         file.alike = sorted(n for lines in places.values() for n in lines if not file.marks[n])
     said = {key_of(text) or "" for file in files for text in file.texts(file.alike)}
-    common = lineage.also_others(view.connection, files[0].owner, said, [session]) if said else ()
+    common = lineage.Writers(view.connection, files[0].owner).others(said, [session]) if said else ()
     for file in files:
         file.alike = [n for n in file.alike if key_of(file.texts([n])[0]) not in common]

@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarmd.core.lineage import marked, without
 from swarmd.core.memory import is_archive
 from swarmd.service import rows
 from swarmd.service.view import JSON, View
 from swarmd.store.windows import Row
+
+if TYPE_CHECKING:
+    from swarmd.store.lineage import Writers
 
 NOTE = "(lines of a session in quarantine were taken out here)"
 HIDDEN = "the session is in quarantine: its texts are not shown"
@@ -71,6 +74,7 @@ class Untainted:
     view: View
     owner: str
     _known: _Gone | None = None
+    _writers: Writers | None = None
 
     def text(self, path: str, data: bytes, *, rev: int | None = None) -> bytes:
         """The text of a file; `rev`: of this revision, not of its newest."""
@@ -87,7 +91,8 @@ class Untainted:
         from swarmd.store import lineage
 
         def common(keys: Collection[str]) -> Collection[str]:
-            return lineage.also_others(self.view.connection, self.owner, keys, gone.sessions)
+            self._writers = self._writers or lineage.Writers(self.view.connection, self.owner)
+            return self._writers.others(keys, gone.sessions)
 
         return marked(
             data, gone.keys, gone.sessions, brought=lambda: self._brought(path, rev), also_others=common

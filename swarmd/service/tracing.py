@@ -42,11 +42,12 @@ def session_trace(view: View, args: Args) -> JSON:
     wrote = [
         c for c in session_reads.changes(view.connection, [row["id"]])[row["id"]] if c["verdict"] == "done"
     ]
+    history = _History(connection=view.connection)
     followers = [
-        (change["act"], change["target"], _follower(view.connection, row["id"], trace))
+        (change["act"], change["target"], _follower(history, row["id"], trace))
         for change in wrote for trace in json.loads(change["effect"] or "[]")
     ]  # fmt: skip
-    transcript = _Lines(connection=view.connection, transcript=row["id"])
+    transcript = _Lines(history=history, transcript=row["id"])
     for later in _later(view.connection, row):
         for _, _, follower in followers:
             follower.look(later)
@@ -63,12 +64,13 @@ def _later(connection: Connection, row: windows.Row) -> Iterator[_Later]:
                      base=json.loads(found["base"]) if found["base"] else {})  # fmt: skip
 
 
-def _follower(connection: Connection, session: int, trace: Mapping[str, Any]) -> _Rows | _Lines:
+def _follower(history: _History, session: int, trace: Mapping[str, Any]) -> _Rows | _Lines:
     if "memory" not in trace:
         return _Rows(trace=trace)
     owner, path, rev = trace["memory"]
-    found = _Lines(connection=connection)
-    found.follow(session, owner, lineage.added(connection, session, owner, path, rev), {path: {rev}})
+    found = _Lines(history=history)
+    keys = lineage.added(history.connection, session, owner, path, rev)
+    found.follow(session, owner, keys, {path: {rev}})
     return found
 
 
@@ -91,6 +93,35 @@ class _Rows:
 
 
 @dataclass(slots=True, kw_only=True)
+class _History:
+    """What revisions say, and who wrote it: read once for all that is followed."""
+
+    connection: Connection
+    _said: dict[tuple[str, str, int], list[tuple[str, bool]]] = field(default_factory=dict)
+    _brought: dict[tuple[str, str], dict[int, list[int]]] = field(default_factory=dict)
+    _writers: dict[str, lineage.Writers] = field(default_factory=dict)
+
+    def said(self, owner: str, path: str, rev: int) -> list[tuple[str, bool]]:
+        """What each line of a revision says, and whether that alone tells which line it is."""
+        at = (owner, path, rev)
+        if at not in self._said:
+            self._said[at] = lineage.said_at(self.connection, owner, path, rev)
+        return self._said[at]
+
+    def brought(self, owner: str, path: str, rev: int) -> list[int]:
+        """The revision that brought each line of a revision."""
+        if (owner, path) not in self._brought:
+            self._brought[owner, path] = lineage.brought_in_all(self.connection, owner, path)
+        return self._brought[owner, path][rev]
+
+    def also_others(self, owner: str, keys: Collection[str], session: int) -> Collection[str]:
+        """Those of these keys that other sessions have written too."""
+        if owner not in self._writers:
+            self._writers[owner] = lineage.Writers(self.connection, owner)
+        return self._writers[owner].others(keys, [session])
+
+
+@dataclass(slots=True, kw_only=True)
 class _Line:
     """What a line says that is followed."""
 
@@ -106,14 +137,12 @@ class _Line:
 class _Lines:
     """Follows lines of memory, and those that were made of them."""
 
-    connection: Connection
+    history: _History
     transcript: int | None = None
     """Also followed: who was given the transcript of this session."""
     readers: list[Reader] = field(default_factory=list)
     _lines: dict[str, dict[str, _Line]] = field(default_factory=dict)
     """By owner and what a line says."""
-    _had_in: dict[tuple[str, str, int], list[tuple[str, bool]]] = field(default_factory=dict)
-    _brought: dict[tuple[str, str], dict[int, list[int]]] = field(default_factory=dict)
 
     def follow(
         self, session: int, owner: str, keys: Collection[str], revisions: Mapping[str, Collection[int]],
@@ -121,7 +150,7 @@ class _Lines:
     ) -> None:  # fmt: skip
         """Follow what lines of the session's say, which it brought in these revisions, by path."""
         lines = self._lines.setdefault(owner, {})
-        common = lineage.also_others(self.connection, owner, keys, [session]) if keys else ()
+        common = self.history.also_others(owner, keys, session)
         for key in keys:
             line = lines.setdefault(key, _Line(through=through))
             line.is_common = line.is_common or key in common
@@ -155,40 +184,30 @@ class _Lines:
         """None: the revision has none of the lines; 0: it has one of the session's own; else whose."""
         lines = self._lines[owner]
         found: set[int] = set()
-        for n, (key, telling) in enumerate(self._said(owner, path, rev)):
+        for n, (key, telling) in enumerate(self.history.said(owner, path, rev)):
             line = lines.get(key)
             if line is None or (line.through or 0) in found:
                 continue
-            if (telling and not line.is_common) or (path, self._by(owner, path, rev)[n]) in line.brought:
+            if (telling and not line.is_common) or (
+                path,
+                self.history.brought(owner, path, rev)[n],
+            ) in line.brought:
                 found.add(line.through or 0)
         return None if not found else 0 if 0 in found else max(found)
 
-    def _said(self, owner: str, path: str, rev: int) -> list[tuple[str, bool]]:
-        """What each line of a revision says, and whether that alone tells which line it is."""
-        at = (owner, path, rev)
-        if at not in self._had_in:
-            self._had_in[at] = lineage.said_at(self.connection, owner, path, rev)
-        return self._had_in[at]
-
-    def _by(self, owner: str, path: str, rev: int) -> list[int]:
-        """The revision that brought each line of a revision."""
-        if (owner, path) not in self._brought:
-            self._brought[owner, path] = lineage.brought_in_all(self.connection, owner, path)
-        return self._brought[owner, path][rev]
-
     def _built_on(self, later: _Later) -> bool:
         """Whether it wrote over a revision that has the lines, also where nothing tells what it was shown."""
-        for owner, path, rev in lineage.revisions_by(self.connection, later.id):
-            parent = lineage.parent_of(self.connection, owner, path, rev)
+        for owner, path, rev in lineage.revisions_by(self.history.connection, later.id):
+            parent = lineage.parent_of(self.history.connection, owner, path, rev)
             if parent and self._lines.get(owner) and self._had(owner, path, parent) is not None:
                 return True
         return False
 
     def _hand_on(self, later: _Later) -> None:
         revisions: dict[str, dict[str, Collection[int]]] = {}
-        for (owner, path), revs in lineage.own_revisions(self.connection, later.id).items():
+        for (owner, path), revs in lineage.own_revisions(self.history.connection, later.id).items():
             revisions.setdefault(owner, {})[path] = revs
-        for owner, keys in lineage.written(self.connection, later.id).items():
+        for owner, keys in lineage.written(self.history.connection, later.id).items():
             self.follow(later.id, owner, keys, revisions[owner], through=later.id)
 
 

@@ -102,25 +102,46 @@ def archived_from(
     return None if row is None else (row["path"], row["rev"])
 
 
-def also_others(
-    connection: sqlite3.Connection, owner: str, keys: Collection[str], sessions: Collection[int]
-) -> frozenset[str]:
-    """Those of these keys that other sessions than these have written in this folder, and had not been given."""
-    found: frozenset[str] = frozenset()
-    rows = connection.execute(
-        "SELECT path, rev, hash, by FROM revisions WHERE agent = ? ORDER BY path, rev", (owner,)
-    ).fetchall()
-    kept, before, path = texts.Texts(connection), b"", None
-    for row in rows:
-        before, path = (before, path) if path == row["path"] else (b"", row["path"])
-        data = kept.of_digest(row["hash"]) or b"" if row["hash"] is not None else b""
-        session = session_of(row["by"])
-        if session is not None and session not in sessions and data:
-            new = (keys_of(changed(data, before)) & frozenset(keys)) - found
-            if new:
-                found |= new & added(connection, session, owner, row["path"], row["rev"])
-        before = data
-    return found
+class Writers:
+    """Which sessions have written what in a folder, without having been given it. Its history is read once."""
+
+    def __init__(self, connection: sqlite3.Connection, owner: str) -> None:
+        self._connection = connection
+        self._owner = owner
+        self._new: dict[str, list[tuple[int, str, int]]] | None = None
+        """By what a line says where it came up: session, path, revision."""
+        self._added: dict[tuple[int, str, int], frozenset[str]] = {}
+
+    def others(self, keys: Collection[str], sessions: Collection[int]) -> frozenset[str]:
+        """Those of these keys that other sessions than these have written."""
+        return frozenset(key for key in keys if self._is_anothers(key, sessions))
+
+    def _is_anothers(self, key: str, sessions: Collection[int]) -> bool:
+        if self._new is None:
+            self._new = self._read()
+        for at in self._new.get(key, ()):
+            if at[0] in sessions:
+                continue
+            if at not in self._added:
+                self._added[at] = added(self._connection, at[0], self._owner, at[1], at[2])
+            if key in self._added[at]:
+                return True
+        return False
+
+    def _read(self) -> dict[str, list[tuple[int, str, int]]]:
+        found: dict[str, list[tuple[int, str, int]]] = {}
+        rows = self._connection.execute(
+            "SELECT path, rev, hash, by FROM revisions WHERE agent = ? ORDER BY path, rev", (self._owner,)
+        ).fetchall()
+        kept, before, path = texts.Texts(self._connection), b"", None
+        for row in rows:
+            before, path = (before if path == row["path"] else b""), row["path"]
+            data = b"" if row["hash"] is None else kept.of_digest(row["hash"]) or b""
+            session = session_of(row["by"])
+            for key in keys_of(changed(data, before)) if session is not None else ():
+                found.setdefault(key, []).append((session or 0, path, row["rev"]))
+            before = data
+        return found
 
 
 def added(connection: sqlite3.Connection, session: int, owner: str, path: str, rev: int) -> frozenset[str]:
