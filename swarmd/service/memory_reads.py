@@ -41,7 +41,9 @@ def memory_list(view: View, args: Args) -> JSON:
 
 def _first_line(shown: Untainted, document: Document | None) -> str:
     data = b"" if document is None or document.data is None else document.data
-    data = shown.text("" if document is None else document.path, data[:FIRST_LINE_READ])
+    if document is not None:
+        data = data[:FIRST_LINE_READ].lstrip().partition(b"\n")[0]
+        data = shown.text(document.path, data)
     lines = data.decode("utf-8", "replace").strip().splitlines()
     return lines[0][:200] if lines else ""
 

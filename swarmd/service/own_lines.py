@@ -17,7 +17,7 @@ PutBack = Mapping[tuple[str, str], tuple[int, bytes | None]]
 
 @dataclass(slots=True, kw_only=True)
 class OwnLines:
-    """A file in which lines of a session's stand, or such that say the same."""
+    """A file in which lines of a session's stand, or such that say the same or may be its own."""
 
     owner: str
     path: str
@@ -29,6 +29,9 @@ class OwnLines:
     """Lines, from 0, that say what it wrote, and that others have brought there."""
     carried: list[int] = field(default_factory=list)
     """Lines, from 0, that it brought there, and that stood in the folder before: they would be lost with it."""
+
+    unknown: list[int] = field(default_factory=list)
+    """Lines, from 0, of which nobody knows who brought them: an older text of the file is not kept."""
 
     @property
     def target(self) -> str:
@@ -60,15 +63,17 @@ def own_lines(view: View, session: int, put_back: PutBack | None = None) -> list
             rev, data = (put_back or {}).get((owner, document.path), (document.rev, document.data))
             if data is None or is_archive(document.path):
                 continue
+            file = OwnLines(owner=owner, path=document.path, rev=document.rev, data=data,
+                            marks=[False] * len(lines_of(data)))  # fmt: skip
+            files.append(file)
             if (owner, document.path) in own:
-                authors = lineage.authors(view.connection, owner, document.path, session, rev)
-                marks = of_session(data, authors, session)
-            else:
-                marks = [False] * len(lines_of(data))
-            files.append(OwnLines(owner=owner, path=document.path, rev=document.rev, data=data, marks=marks))
+                brought = lineage.brought_by(view.connection, owner, file.path, rev)
+                authors = lineage.authors(view.connection, owner, file.path, session, brought)
+                file.marks = of_session(data, authors, session)
+                file.unknown = [n for n, one in enumerate(brought) if one is None and not file.marks[n]]
         _spare_carried(files, keys)
         _find_alike(view, files, keys, session)
-        found += [file for file in files if any(file.marks) or file.alike or file.carried]
+        found += [file for file in files if any(file.marks) or file.alike or file.carried or file.unknown]
     return found
 
 

@@ -179,12 +179,14 @@ def _reverted(view: View, caller: Operator, row: windows.Row) -> tuple[Plan, fro
                              target=_target(row), always_told=True)  # fmt: skip
     done.must_stand()
     cut = [f"{change.agent}:{change.path}" for change in cuts]
-    plan.not_undone = [dict(_told(item)) for item in plan.not_undone if item["target"] not in cut]
+    left = own_lines(view, row["id"])
+    unclear = {*cut, *(file.target for file in left if file.unknown)}
+    plan.not_undone = [dict(_told(item)) for item in plan.not_undone if item["target"] not in unclear]
     plan.undone += [{"act": "memory_write", "target": target} for target in sorted(cut)]
     for item in plan.undone:
         if item["target"] in gone:
             item["lines"] = gone[item["target"]]
-    plan.not_undone += [item for file in own_lines(view, row["id"]) for item in _left(file)]
+    plan.not_undone += [item for file in left for item in _left(file)]
     withdrawn = approving.withdraw(connection, [row["id"]], by=caller.by, now=now,
                                    reason="the session was put into quarantine and reverted")  # fmt: skip
     plan.undone += [{"act": "approval", "target": f"approval {one.id}: {one.target}"} for one in withdrawn]
@@ -223,8 +225,12 @@ def _left(file: OwnLines) -> Iterator[dict[str, Any]]:
         f"{file.path} takes them out"
     )
     for places, reason in (
-        (file.alike, "say what the session wrote, and others brought them there"),
+        (file.alike, "say what the session wrote, and history does not give them to it"),
         (file.carried, "were moved there by the session, and stood in the folder before it"),
+        (
+            [n for n in file.unknown if n not in file.alike],
+            "may be the session's: an older text of the file is not kept (a backup may have it)",
+        ),
     ):
         if places:
             numbers = ", ".join(str(n + 1) for n in places[:NUMBERS_SHOWN])

@@ -78,15 +78,15 @@ def _reader(
 
 
 def authors(
-    connection: sqlite3.Connection, owner: str, path: str, session: int, upto: int | None = None
+    connection: sqlite3.Connection, owner: str, path: str, session: int, brought: Sequence[int | None]
 ) -> list[int | None]:
-    """Of each line of a file the session that brought it; None: a person, or not known. What was saved for `session` by
-    an operator is the session's.
+    """Of each line the session that brought it, by the revisions that did; None: a person, or not known. What was saved
+    for `session` by an operator is the session's.
     """
     rows = queries.all_revisions(connection, owner, path)
     by: dict[int | None, int | None] = {row["rev"]: session_of(row["by"]) for row in rows}
     own = own_revisions(connection, session).get((owner, path), frozenset())
-    return [session if rev in own else by.get(rev) for rev in brought_by(connection, owner, path, upto)]
+    return [session if rev in own else by.get(rev) for rev in brought]
 
 
 def archived_from(

@@ -150,7 +150,9 @@ def test_a_line_that_another_session_took_elsewhere_is_named_and_left_to_a_perso
     found = quarantine(swarm, bad, revert=True)
     assert swarm.text("studio", "topics.md") == f"# Topics\n- ok\n{POISON}\n"
     (left,) = [row for row in found["not_undone"] if row["target"] == "studio:topics.md"]
-    assert left["reason"].startswith("lines 3 say what the session wrote, and others brought them there")
+    assert left["reason"].startswith(
+        "lines 3 say what the session wrote, and history does not give them to it"
+    )
     assert "swarmd memory edit studio topics.md takes them out" in left["reason"]
     assert [item["kind"] for item in found["in_force"]] == ["memory_alike"]
     assert found["next_step"].startswith("what is alike stays")
@@ -166,6 +168,25 @@ def test_what_it_only_moved_from_another_file_is_not_lost_with_it(swarm):
     assert swarm.text("studio", "topics.md") == f"{fact}\n- later\n"
     reasons = [row["reason"] for row in found["not_undone"] if row["target"] == "studio:topics.md"]
     assert "lines 1 were moved there by the session" in " ".join(reasons)
+
+
+def test_where_history_has_a_gap_nothing_is_cut_by_guess_and_that_is_said(swarm):
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="- a person's\n- more\n")
+    bad = swarm.play("studio", adds(f"{POISON}\n- ok\n"))["id"]
+    swarm.play("studio", adds("- later\n"))
+    swarm.write(
+        lambda c: c.execute(
+            "DELETE FROM blobs WHERE hash = (SELECT hash FROM revisions WHERE agent = 'studio' AND rev = 1)"
+        )
+    )
+    before = swarm.text("studio")
+    found = quarantine(swarm, bad, revert=True)
+    assert swarm.text("studio") == before
+    reasons = [row["reason"].partition(", so they")[0] for row in found["not_undone"]]
+    assert reasons == [
+        "lines 3 say what the session wrote, and history does not give them to it",
+        "lines 1, 2, 4 may be the session's: an older text of the file is not kept (a backup may have it)",
+    ]
 
 
 # -- the log ------------------------------------------------------------------------------------------------
@@ -248,6 +269,15 @@ def test_where_nobody_knows_by_whom_a_line_is_only_a_telling_one_that_it_alone_w
     quarantine(swarm, worse)
     shown = ask(swarm, "memory_show", agent="studio", file="archive/taken.md")["text"]
     assert shown == told.replace(f"* {POISON[2:]}", GONE)
+
+
+def test_a_list_of_files_has_the_first_line_of_an_archive_unless_it_is_its_own(swarm):
+    bad = swarm.play("studio", adds(f"{POISON}\n- ok\n"))["id"]
+    for name, text in (("a", f"\n{POISON}\n- ok\n"), ("b", f"- ok\n{POISON}\n")):
+        swarm.call("memory_write", agent="studio", file=f"archive/{name}.md", text=text)
+    quarantine(swarm, bad)
+    listed = {item["path"]: item["first_line"] for item in ask(swarm, "memory_list", agent="studio")["items"]}
+    assert listed == {"MEMORY.md": POISON, "archive/a.md": GONE, "archive/b.md": "- ok"}
 
 
 def test_a_line_that_another_session_moved_stays_out_of_what_agents_see_of_the_past(swarm):
