@@ -160,6 +160,12 @@ def test_appending_stands_on_lines_of_its_own():
     assert appended(b"a\n", b"b") == b"a\nb\n"
 
 
+def test_appended_text_has_the_line_ends_of_the_file():
+    assert appended(b"a\r\nb\r\n", b"c\nd\r\ne") == b"a\r\nb\r\nc\r\nd\r\ne\r\n"
+    assert appended(b"a\r\nb", b"c") == b"a\r\nb\r\nc\r\n"
+    assert appended(b"a\nb\r\nc\n", b"d\n") == b"a\nb\r\nc\nd\n"  # most lines have no CRLF
+
+
 @pytest.mark.parametrize("path", ["MEMORY.md/x", "memory.md/x", "Memory.MD", "MEMORY.md/a/b"])
 def test_the_first_file_is_always_a_file_of_its_very_name(path):
     assert "is always a file" in (path_problem(path) or "")
