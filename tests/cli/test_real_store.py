@@ -221,10 +221,10 @@ def test_what_needs_a_yes_is_listed_shown_approved_and_denied(here):
     assert "memory_write  asks:policies/a.md" in shown
     assert "\n  +kind\n" in shown
     assert "    now\n" in swarmd("approval", "show", "1").stdout
-    assert swarmd("approval", "approve", "1").stdout == "approval 1, asks/deploy: is approved\n"
+    assert swarmd("approval", "approve", "1").stdout == "approval 1 (asks/deploy) is approved\n"
     assert swarmd("ctx", "get", "asks", "deploy").stdout == "now"
     denied = swarmd("approval", "deny", "2", "--reason", "not that")
-    assert denied.stdout == "approval 2, asks:policies/a.md: is denied: not that\n"
+    assert denied.stdout == "approval 2 (asks:policies/a.md) is denied: not that\n"
     again = swarmd("approval", "approve", "2", status=3)
     assert "approval 2 was denied already by operator:" in again.stderr
     assert swarmd("approval", "list").stderr == "swarmd: nothing waits for approval\n"
@@ -240,7 +240,7 @@ def test_an_overtaken_approval_is_told_with_exit_status_1(here):
     swarmd("ctx", "set", "asks", "deploy", "later")
     ran = swarmd("approval", "approve", "1", status=1)
     assert ran.stdout.startswith(
-        "approval 1, asks/deploy: was overtaken, and is not written: asks/deploy was changed by"
+        "approval 1 (asks/deploy) was overtaken, and is not written: asks/deploy was changed by"
     )
 
 
