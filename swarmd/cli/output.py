@@ -302,7 +302,7 @@ def make_standard_files_safe() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDONLY if descriptor == 1 else os.O_RDWR)
             if descriptor == 1:
-                sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123 - to the very end
+                sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - to the very end
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

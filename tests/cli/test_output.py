@@ -238,7 +238,8 @@ def test_closed_standard_files_do_no_harm(closing, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "args", [["status"], ["status", "--json"], ["memory", "show", "a"], ["memory", "history", "a"], ["--help"]]
+    "args",
+    [["status"], ["status", "--json"], ["memory", "show", "a"], ["memory", "history", "a"], ["--help"]],
 )
 def test_a_closed_standard_output_is_one_line_and_a_failure(args, tmp_path):
     assert with_closed(tmp_path, ">&-", *args) == (1, b"swarmd: standard output: Bad file descriptor\n")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 
 from swarmd.cli.invocation import Invocation
 from swarmd.cli.main import run
+from swarmd.store.opening import Lock
 from tests.cli.schema_check import faults
 from tests.cli.test_commands_exist import READING
 
@@ -284,3 +287,29 @@ def test_a_backup_becomes_a_new_state(here):
     ran = swarmd("--state", "elsewhere", "restore", "kept.db")
     assert "resume all" in ran.stdout
     assert swarmd("--state", "elsewhere", "ctx", "get", "studio", "status").stdout == "POLISH"
+
+
+LEFT = (
+    "swarmd: no daemon runs: 1 session shown as running was left by one that died, and will be `lost` with the next "
+    "start, or the next command that acts\n"
+)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["session", "list"], ["session", "show", "1"], ["status"], ["agent", "list"], ["agent", "tree"],
+     ["agent", "show", "polybreak"], ["session", "list", "--json"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_a_daemon_that_died_has_left_running_is_told(args, here):
+    swarmd("run", "polybreak")
+    assert swarmd(*args).stderr == ""
+    with contextlib.closing(sqlite3.connect(".swarmd/swarmd.db")) as connection, connection:
+        connection.execute("UPDATE sessions SET state = 'running', outcome = NULL, ended = NULL")
+    assert swarmd(*args).stderr == LEFT
+    lock = Lock(Path(".swarmd"))
+    assert lock.acquire()
+    try:
+        assert swarmd(*args).stderr == ""
+    finally:
+        lock.release()
