@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from swarmd.core.text import one_line
+
 PATH_PARTS = 4
 PART_BYTES = 100
 FIRST_FILE = "MEMORY.md"
@@ -71,7 +73,7 @@ def is_archive(path: str) -> bool:
 
 
 def _shown(path: str) -> str:
-    return ascii(path if len(path) <= 120 else path[:117] + "...")
+    return f"'{one_line(path if len(path) <= 120 else path[:117] + '...')}'"
 
 
 def tree_problems(paths: Iterable[str]) -> list[str]:

@@ -298,7 +298,7 @@ def test_bytes_that_are_no_text_on_a_real_command_line(tmp_path):
         check=False,
     )
     assert ran.returncode == 2
-    assert ran.stderr == b"swarmd: argument 2 is not UTF-8 text: 'caf\\udce9'; give it as UTF-8\n"
+    assert ran.stderr == b"swarmd: argument 2 is not UTF-8 text: 'caf\\xe9'; give it as UTF-8\n"
 
 
 def test_the_time_is_shown_by_the_clock_on_the_wall(real):

@@ -71,6 +71,13 @@ def test_bad_paths(path, why):
     assert len(problem) < 300
 
 
+def test_a_path_is_spelled_in_a_sentence_as_in_lists():
+    assert (path_problem("bad\udcff.md") or "").startswith("'bad\\xff.md': ")
+    assert (path_problem("a\x1b[31m") or "").startswith("'a\\x1b[31m': ")
+    (twins,) = tree_problems(["\xc4pfel.md", "\xe4pfel.md"])
+    assert twins == "'\xe4pfel.md' and '\xc4pfel.md' differ only in case"
+
+
 def test_paths_that_are_good_alone_and_not_together():
     assert tree_problems(["MEMORY.md", "people/ann.md", "people/bob.md"]) == []
     assert "'memory.md' and 'MEMORY.md' differ only in case" in tree_problems(["MEMORY.md", "memory.md"])
