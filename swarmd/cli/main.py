@@ -72,7 +72,9 @@ class _Root(LazyGroup):
         """Refuse bytes that are no text before anything looks at them."""
         for place, arg in enumerate(args, 1):
             if any("\ud800" <= char <= "\udfff" for char in arg):
-                raise BadInput(f"argument {place} is not UTF-8 text: '{one_line(arg[:60])}'; give it as UTF-8")
+                raise BadInput(
+                    f"argument {place} is not UTF-8 text: '{one_line(arg[:60])}'; give it as UTF-8"
+                )
         return super().parse_args(ctx, args)
 
 

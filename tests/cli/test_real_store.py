@@ -281,7 +281,11 @@ def test_a_session_that_ran_can_be_looked_at(here):
 
 def test_a_backup_becomes_a_new_state(here):
     swarmd("ctx", "set", "studio", "status", "POLISH")
-    swarmd("backup", "kept.db")
+    Path(".swarmd/memory/studio").mkdir(parents=True, exist_ok=True)
+    Path(".swarmd/memory/studio/link.md").symlink_to("MEMORY.md")
+    warned = swarmd("backup", "kept.db").stderr
+    assert warned.startswith("swarmd: warning: not in the backup: studio/link.md: it is a link, and")
+    Path(".swarmd/memory/studio/link.md").unlink()
     swarmd("backup", "kept.db", status=2)
     swarmd("restore", "kept.db", status=5)
     ran = swarmd("--state", "elsewhere", "restore", "kept.db")
