@@ -10,6 +10,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.left_running import tell_left_running
 from swarmd.cli.params import AGENT, SESSION, Text, list_options
 from swarmd.cli.searching import session_search
 from swarmd.cli.transcripts import Printer, cost_words
@@ -48,6 +49,7 @@ def list_sessions(invocation: Invocation, **args: Any) -> None:
     """Sessions, newest first."""
     document = invocation.call("session_list", **args)
     invocation.show(document, lambda found: output.listing(found, _SESSIONS, "no sessions"))
+    tell_left_running(invocation, (one.get("state") for one in document["items"]))
 
 
 @session.command("show")
@@ -55,7 +57,9 @@ def list_sessions(invocation: Invocation, **args: Any) -> None:
 @pass_invocation
 def show_session(invocation: Invocation, session: str) -> None:
     """One session: how it ended, what it changed, what was refused."""
-    invocation.show(invocation.call("session_show", session=session), print_session)
+    document = invocation.call("session_show", session=session)
+    invocation.show(document, print_session)
+    tell_left_running(invocation, (document.get("state"),))
 
 
 _NOT_FACTS = (
