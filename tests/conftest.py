@@ -27,7 +27,9 @@ LEAK_GRACE_SECONDS = 5.0
 
 # A slow machine is no fault of the property. (Where CI is set, hypothesis chooses a fixed, patient profile itself.)
 if not os.environ.get("CI"):
-    hypothesis.settings.register_profile("patient", deadline=None)
+    hypothesis.settings.register_profile(
+        "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
     hypothesis.settings.load_profile("patient")
 
 
