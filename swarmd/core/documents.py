@@ -69,6 +69,14 @@ def written_doc(change: Change, verdict: Verdict, world: World, actor: Actor) ->
     return _unchanged(change, verdict, world)
 
 
+def verdict_doc(change: Change, verdict: Verdict) -> dict[str, JSON]:
+    """What became of one change of a change set; `approval` is the number of the one that holds it."""
+    from swarmd.core.changes import act_of, target_of
+
+    return {"act": act_of(change), "target": target_of(change), "verdict": verdict.decision, "reason": verdict.reason,
+            "approval": verdict.value if verdict.decision == "held" else None}  # fmt: skip
+
+
 def _unchanged(change: Change, verdict: Verdict, world: World) -> dict[str, JSON]:
     from swarmd.core.changes import AppendMemory, SendHandoff, SetKey, UnsetKey, WriteMemory
 
