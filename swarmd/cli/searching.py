@@ -60,11 +60,12 @@ def _print(document: Mapping[str, Any]) -> None:
         output.line("  ".join([*parts, output.shown("", _where(hit))]))
         output.line(f"    {output.shown('', hit['snippet'])}")
     until = document.get("indexed_until")
-    if until is None:
+    if until is None and document["items"]:
         output.note("the search index is still being made: there may be more")
-    if not document["items"]:
-        has = "" if until is None else f"; the index has what there was at {output.local(until)}"
-        output.note(f"nothing was found{has}")
+    elif until is None:
+        output.note("nothing was found, but the search index is still being made: search again in a moment")
+    if not document["items"] and until is not None:
+        output.note(f"nothing was found; the index has what there was at {output.local(until)}")
     elif document.get("more"):
         output.note("there is more of the same time: a larger -n shows it")
     if document.get("next") is not None:

@@ -74,7 +74,11 @@ def test_what_was_found_cannot_do_anything_to_the_terminal(swarmd):
     ("document", "words"),
     [
         (shown([]), "nothing was found; the index has what there was at 2026-"),
-        (shown([], indexed_until=None), "the search index is still being made: there may be more"),
+        (
+            shown([], indexed_until=None),
+            "nothing was found, but the search index is still being made: search again",
+        ),
+        (shown([HIT], indexed_until=None), "the search index is still being made: there may be more"),
         (shown([HIT], more=True), "a larger -n shows it"),
         ({**shown([HIT]), "next": documents.AT}, f"--until {documents.AT} searches it"),
     ],
