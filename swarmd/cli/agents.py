@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -10,6 +10,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.left_running import tell_left_running
 from swarmd.cli.params import AGENT, COUNT, SESSION, list_options, narrowed
 
 
@@ -41,6 +42,7 @@ def list_agents(invocation: Invocation, n: int | None) -> None:
     """Every agent in force, by name."""
     document = narrowed(invocation.call("agent_list"), "next", {"n": n})
     invocation.show(document, _listing)
+    _tell_left_running(invocation, document["items"])
 
 
 def _listing(document: Mapping[str, Any]) -> None:
@@ -50,11 +52,23 @@ def _listing(document: Mapping[str, Any]) -> None:
             output.note(f"{one['name']}: {output.shown('', one['problem'])}")
 
 
+def _tell_left_running(invocation: Invocation, agents: Iterable[Mapping[str, Any]]) -> None:
+    """Of these agents and those below them."""
+    waiting, states = list(agents), []
+    while waiting:
+        one = waiting.pop()
+        states += ["running"] * bool(one.get("running"))
+        waiting += one.get("children") or []
+    tell_left_running(invocation, states)
+
+
 @agent.command("tree")
 @pass_invocation
 def tree(invocation: Invocation) -> None:
     """The tree, each agent below its parent."""
-    invocation.show(invocation.call("agent_tree"), lambda found: _branches(found["roots"], "", root=True))
+    document = invocation.call("agent_tree")
+    invocation.show(document, lambda found: _branches(found["roots"], "", root=True))
+    _tell_left_running(invocation, document["roots"])
 
 
 def _branches(agents: list[Mapping[str, Any]], stem: str, *, root: bool = False) -> None:
@@ -76,10 +90,9 @@ def _branches(agents: list[Mapping[str, Any]], stem: str, *, root: bool = False)
 @pass_invocation
 def show_agent(invocation: Invocation, name: str, at: str | None) -> None:
     """Everything about one agent."""
-    invocation.show(
-        invocation.call("agent_show", agent=name, at=at),
-        lambda found: output.facts(found, without=("definition",)),
-    )
+    document = invocation.call("agent_show", agent=name, at=at)
+    invocation.show(document, lambda found: output.facts(found, without=("definition",)))
+    tell_left_running(invocation, ["running"] * bool(document.get("running")))
 
 
 @agent.command("history")

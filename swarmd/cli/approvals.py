@@ -82,7 +82,7 @@ def deny(invocation: Invocation, id: int, reason: str | None) -> None:
 
 
 def _told(document: Mapping[str, Any]) -> None:
-    what = f"approval {output.shown('', document['id'])}, {output.shown('', document['target'])}"
+    what = f"approval {output.shown('', document['id'])} ({output.shown('', document['target'])})"
     reason = document.get("decided_reason")
     why = f": {output.shown('', reason)}" if reason else ""
     words = (
@@ -90,4 +90,4 @@ def _told(document: Mapping[str, Any]) -> None:
         if document["state"] == "superseded"
         else f"is {document['state']}"
     )
-    output.line(f"{what}: {words}{why}")
+    output.line(f"{what} {words}{why}")

@@ -10,6 +10,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command, Group
 from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.left_running import tell_left_running
 from swarmd.cli.params import AGENT, SINCE, Number, list_options, narrowed, usage
 from swarmd.cli.sessions import change_line, result_of
 from swarmd.cli.transcripts import cost_words, dollars
@@ -30,6 +31,7 @@ def status(invocation: Invocation, check: bool) -> int:
     """Where everything is and how it goes."""
     document = invocation.call("status")
     invocation.show(document, _print_status)
+    tell_left_running(invocation, ["running"] * ((document.get("running") or {}).get("running") or 0))
     return int(check and needs_attention(document))
 
 
@@ -57,6 +59,7 @@ def why(invocation: Invocation, agent: str, time: str | None, **bounds: Any) -> 
     """The agent's last slots and wakes, each with its decision and the reason, and its next; or those of a moment."""
     document = invocation.call("why", agent=agent, time=time, **bounds)
     invocation.show(document, lambda found: _print_why(agent, found))
+    tell_left_running(invocation, (one.get("state") for one in document.get("sessions") or []))
 
 
 def _print_why(agent: str, document: Mapping[str, Any]) -> None:

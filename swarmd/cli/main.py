@@ -11,6 +11,7 @@ from swarmd import __version__
 from swarmd.cli import output
 from swarmd.cli.base import LazyGroup
 from swarmd.cli.invocation import Invocation
+from swarmd.core.text import one_line
 from swarmd.errors import BadInput, SwarmdError
 
 INTERRUPTED = 130
@@ -71,7 +72,9 @@ class _Root(LazyGroup):
         """Refuse bytes that are no text before anything looks at them."""
         for place, arg in enumerate(args, 1):
             if any("\ud800" <= char <= "\udfff" for char in arg):
-                raise BadInput(f"argument {place} is not UTF-8 text: {arg[:60]!r}; give it as UTF-8")
+                raise BadInput(
+                    f"argument {place} is not UTF-8 text: '{one_line(arg[:60])}'; give it as UTF-8"
+                )
         return super().parse_args(ctx, args)
 
 

@@ -293,12 +293,16 @@ def block(text: str, indent: str = "") -> None:
 
 
 def make_standard_files_safe() -> None:
-    """Let no closed descriptor be taken by the next file that is opened, and no character stop the output."""
+    """Let no closed descriptor be taken by the next file that is opened, and no character stop the output. To write on
+    a standard output that is closed fails, as on one that is full.
+    """
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)
+            os.open(os.devnull, os.O_RDONLY if descriptor == 1 else os.O_RDWR)
+            if descriptor == 1:
+                sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - to the very end
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

@@ -11,6 +11,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.invocation import Invocation, pass_invocation
+from swarmd.cli.left_running import tell_left_running
 from swarmd.cli.params import AGENT, SESSION, Text, list_options
 from swarmd.cli.searching import session_search
 from swarmd.cli.transcripts import Printer, cost_words
@@ -49,6 +50,7 @@ def list_sessions(invocation: Invocation, **args: Any) -> None:
     """Sessions, newest first."""
     document = invocation.call("session_list", **args)
     invocation.show(document, lambda found: output.listing(found, _SESSIONS, "no sessions"))
+    tell_left_running(invocation, (one.get("state") for one in document["items"]))
 
 
 @session.command("show")
@@ -56,7 +58,9 @@ def list_sessions(invocation: Invocation, **args: Any) -> None:
 @pass_invocation
 def show_session(invocation: Invocation, session: str) -> None:
     """One session: how it ended, what it changed, what was refused."""
-    invocation.show(invocation.call("session_show", session=session), print_session)
+    document = invocation.call("session_show", session=session)
+    invocation.show(document, print_session)
+    tell_left_running(invocation, (document.get("state"),))
 
 
 _NOT_FACTS = (
@@ -233,7 +237,9 @@ def revert(invocation: Invocation, sessions: tuple[str, ...]) -> int:
 
 def _print_reverted(document: Mapping[str, Any]) -> None:
     for change in document["undone"]:
-        output.line(f"undone      {change_line(change)}")
+        lines = change.get("lines")
+        cut = f": {counted(lines, 'line')} of its own cut" if lines else ""
+        output.line(f"undone      {change_line(change)}{cut}")
     for change in document["not_undone"]:
         output.line(f"not undone  {change_line(change)}: {output.shown('', change.get('reason'))}")
     if not document["undone"] and not document["not_undone"]:
@@ -270,7 +276,8 @@ def _print_quarantined(document: Mapping[str, Any]) -> None:
     if not document["quarantined"]:
         return
     for item in document["in_force"]:
-        output.line(f"stands      {output.shown('', item['target'])}")
+        alike = item["kind"] == "memory_alike"
+        output.line(f"{'alike' if alike else 'stands':<11} {output.shown('', item['target'])}")
         for line in item["lines"]:
             output.line(f"              {output.cut_to(line, LINE_SHOWN)}")
         if item["count"] > len(item["lines"]):

@@ -54,7 +54,9 @@ def backup(invocation: Invocation, file: str) -> None:
 
     document = archive.backup(invocation.places(), Path(file).absolute())
     invocation.has_acted = True
-    invocation.show(document, output.facts)
+    invocation.show(document, lambda found: output.facts(found, without=("left_out",)))
+    for one in document["left_out"]:
+        output.note(f"warning: not in the backup: {one['agent']}/{one['file']}: {one['reason']}")
 
 
 @click.command(cls=Command)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from swarmd.config.files import Fingerprint, Guard, fingerprint_of
 from swarmd.config.skill_text import skill_of
 from swarmd.core.agent import Agent
-from swarmd.core.skills import SKILL_BYTES, SKILL_FILE, Skill, file_problem
+from swarmd.core.skills import SKILL_BYTES, SKILL_FILE, Skill, another_case, file_problem
 from swarmd.errors import Failed, NotFound, Refused
 
 MOST_SKILLS = 100
@@ -229,6 +229,8 @@ def _read_folder(fd: int, folder: str, guard: Guard, skills: list[Skill], faults
         inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=fd)
         try:
             if not _has_skill_file(inner):
+                if (other := _almost_skill_file(inner)) is not None:
+                    faults.append(Fault(place=place, text=_is_none(other)))
                 continue
             refused = guard.problem(os.fstat(inner))
             if refused is not None:
@@ -238,9 +240,9 @@ def _read_folder(fd: int, folder: str, guard: Guard, skills: list[Skill], faults
         finally:
             os.close(inner)
     if not skills and not faults:
-        faults.append(
-            Fault(place=folder, text=f"holds no skill: no {SKILL_FILE} in it, nor in a folder in it")
-        )
+        other = _almost_skill_file(fd)
+        text = f"holds no skill: no {SKILL_FILE} in it, nor in a folder in it"
+        faults.append(Fault(place=folder, text=text if other is None else _is_none(other)))
 
 
 def _has_skill_file(fd: int) -> bool:
@@ -249,6 +251,15 @@ def _has_skill_file(fd: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _almost_skill_file(fd: int) -> str | None:
+    """A file there whose name is SKILL.md but for its case."""
+    return next((name for name in sorted(os.listdir(fd)) if name.lower() == SKILL_FILE.lower()), None)
+
+
+def _is_none(name: str) -> str:
+    return f"is no skill: {another_case(name)}"
 
 
 def _read_skill(fd: int, place: str, guard: Guard, skills: list[Skill], faults: list[Fault]) -> None:

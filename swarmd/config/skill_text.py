@@ -15,7 +15,7 @@ from typing import Any
 
 from swarmd.config.front_matter import MOST_CHARS, FrontMatterError, front_matter
 from swarmd.core.digests import digest
-from swarmd.core.skills import OWN_FOLDER, SKILL_BYTES, Skill, folder_of
+from swarmd.core.skills import OWN_FOLDER, SKILL_BYTES, SKILL_FILE, Skill, another_case, file_of_skill
 from swarmd.core.world import Document
 
 NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
@@ -52,12 +52,19 @@ def skill_of(name: str, folder: str, data: bytes, *, own: bool) -> Skill:
 
 def own_skills(memory: Sequence[Document], agent: str) -> list[Skill]:
     """The skills in an agent's own memory, by name."""
-    return [
-        skill_of(folder, f"{OWN_FOLDER}{folder}", document.data, own=True)
-        for document in sorted(memory, key=lambda document: document.path)
-        if document.agent == agent and document.data is not None
-        and (folder := folder_of(document.path)) is not None
-    ]  # fmt: skip
+    found = []
+    for document in sorted(memory, key=lambda document: document.path):
+        place = file_of_skill(document.path)
+        if place is None or document.agent != agent or document.data is None:
+            continue
+        folder, file = place
+        path = f"{OWN_FOLDER}{folder}"
+        if file == SKILL_FILE:
+            found.append(skill_of(folder, path, document.data, own=True))
+        else:
+            found.append(Skill(name=folder, folder=path, own=True, digest=digest(document.data),
+                               bytes=len(document.data), problem=another_case(file)))  # fmt: skip
+    return found
 
 
 def _top(data: bytes) -> str:

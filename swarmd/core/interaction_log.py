@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from swarmd.core.changes import AppendMemory, Change
-from swarmd.core.memory import FIRST_FILE, appended
+from swarmd.core.memory import FIRST_FILE, appended, has_crlf
 from swarmd.core.text import escaped, one_line
 
 HEADING = "## Interaction Log"
@@ -88,13 +88,15 @@ def _fence_after(line: str, fence: str) -> str:
     return "" if closes else fence
 
 
-def shortened(text: str, room: int, *, tail: bool = False) -> str:
-    """The text in at most `room` bytes of UTF-8 and a note of how much of it is left out: of its end, or beginning."""
+def shortened(text: str, room: int, *, tail: bool = False, before: int = 0) -> str:
+    """The text in at most `room` bytes of UTF-8 and a note of how much of it is left out: of its end, or beginning.
+    `before`: so many bytes stood before a text of which the tail is kept, and are gone already.
+    """
     data = text.encode("utf-8", "backslashreplace")
-    if len(data) <= room:
+    if len(data) <= room and not before:
         return text
     kept = (data[-room:] if tail else data[:room]).decode("utf-8", "ignore")
-    left = len(data) - len(kept.encode())
+    left = before + len(data) - len(kept.encode())
     return f"[{left:,} bytes before this]\n{kept}" if tail else f"{kept}\n[{left:,} more bytes]"
 
 
@@ -180,8 +182,8 @@ def added_to(path: str, old: bytes, added: bytes) -> bytes:
     log = section(text)
     if log is None or text[log[1] :].strip():
         return appended(old, added)
-    notes = appended(text[: log[0]].rstrip().encode("utf-8", "surrogateescape"), added)
-    gap = b"\r\n" if b"\r\n" in old else b"\n"
+    notes = appended(text[: log[0]].rstrip().encode("utf-8", "surrogateescape"), added, old)
+    gap = b"\r\n" if has_crlf(old) else b"\n"
     return notes + gap + text[log[0] :].encode("utf-8", "surrogateescape")
 
 

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from swarmd.core.text import one_line
+
 PATH_PARTS = 4
 PART_BYTES = 100
 FIRST_FILE = "MEMORY.md"
@@ -71,7 +73,7 @@ def is_archive(path: str) -> bool:
 
 
 def _shown(path: str) -> str:
-    return ascii(path if len(path) <= 120 else path[:117] + "...")
+    return f"'{one_line(path if len(path) <= 120 else path[:117] + '...')}'"
 
 
 def tree_problems(paths: Iterable[str]) -> list[str]:
@@ -177,11 +179,21 @@ def _named(path: str) -> str:
     return path if path.isprintable() else _shown(path)
 
 
-def appended(old: bytes, added: bytes) -> bytes:
-    """`added` after `old`, on lines of its own."""
+def has_crlf(data: bytes) -> bool:
+    """Whether most of its lines end as Windows ends them."""
+    return data.count(b"\r\n") * 2 > data.count(b"\n")
+
+
+def appended(old: bytes, added: bytes, like: bytes | None = None) -> bytes:
+    """`added` after `old`, on lines of its own, with CRLF where most lines of `like` have it: of the whole file, where
+    `old` is a part of it.
+    """
     gap = b"" if not old or old.endswith(b"\n") else b"\n"
     end = b"" if added.endswith(b"\n") else b"\n"
-    return old + gap + added + end
+    new = gap + added + end
+    if has_crlf(old if like is None else like):
+        new = new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    return old + new
 
 
 def matches(path: str, globs: Iterable[str]) -> bool:

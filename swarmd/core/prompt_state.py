@@ -58,6 +58,8 @@ def _file(document: Document) -> Pieces:
     data = document.data or b""
     # A path is the agent's own text too: " = " in it may mislead nobody but its author.
     path = one_line(document.path).replace(" = ", " \\x3d ")
+    if path.startswith("@"):
+        path = f"$SWARMD_MEMORY/{path} (yours, no shared folder)"
     return (Ours(line=f"{path}, {len(data):,} bytes = {first_line(data)}"),)
 
 

@@ -63,5 +63,18 @@ def file_problem(path: str) -> str | None:
 
 def folder_of(path: str) -> str | None:
     """The name of the skill whose SKILL.md this path of a memory is."""
+    place = file_of_skill(path)
+    return place[0] if place is not None and place[1] == SKILL_FILE else None
+
+
+def file_of_skill(path: str) -> tuple[str, str] | None:
+    """The same, and the file's name, also where that is SKILL.md but for its case."""
     parts = path.split("/")
-    return parts[1] if len(parts) == 3 and f"{parts[0]}/" == OWN_FOLDER and parts[2] == SKILL_FILE else None
+    if len(parts) == 3 and f"{parts[0]}/" == OWN_FOLDER and parts[2].lower() == SKILL_FILE.lower():
+        return parts[1], parts[2]
+    return None
+
+
+def another_case(name: str) -> str:
+    """What is said of a file that has the right name but for its case."""
+    return f"its {name} must be called {SKILL_FILE}"

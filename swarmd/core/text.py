@@ -36,6 +36,8 @@ def _shown(char: str) -> str:
         return char
     if char in _SHORT:
         return _SHORT[char]
+    if 0xDC80 <= code <= 0xDCFF:  # how Python holds a byte of a file's name that is no UTF-8
+        code -= 0xDC00
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
@@ -46,7 +48,8 @@ _LINES = _Escapes("\n\t")
 
 
 def one_line(text: str) -> str:
-    r"""The text on one line: controls, line breaks, direction marks, invisibles, lone surrogates as \x1b, \u202e.
+    r"""The text on one line: controls, line breaks, direction marks, invisibles, lone surrogates as \x1b, \u202e, and
+    bytes of a name that are no UTF-8 as \xff.
 
     A backslash stays one backslash, so that doing it twice changes nothing; it is for eyes, not to be read back.
     """

@@ -34,6 +34,7 @@ from swarmd.errors import SwarmdError
 from swarmd.places import SYSTEM_RUNTIME, Places, make_runtime
 from swarmd.runners import cgroup, registry
 from swarmd.service.acting import Service
+from swarmd.service.caller import hand_of
 from swarmd.service.loading import Loaded, Loader
 from swarmd.service.reading import session_read
 from swarmd.session import known_secrets
@@ -83,8 +84,9 @@ class Daemon(Steps):
         make_runtime(self.places, os.getuid())
         # A command may hold the lock for the moment that its act takes.
         self.store: Store = open_store(
-            self.places.state, self.clock.now, operator="unknown", thorough=True, wait_seconds=COMMAND_SECONDS
-        )
+            self.places.state, self.clock.now, operator=hand_of(os.geteuid()), thorough=True,
+            wait_seconds=COMMAND_SECONDS,
+        )  # fmt: skip
         try:
             self._open()
         except BaseException:

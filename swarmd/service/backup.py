@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from swarmd.errors import BadInput, Failed, StoreUnusable
 from swarmd.places import Places
@@ -10,11 +11,14 @@ from swarmd.service.caller import this_operator
 from swarmd.service.operator import utc_now
 from swarmd.store import audit, copies, holding, opening, queries
 from swarmd.store.connections import Connection
+from swarmd.store.left_out import not_in_store
 from swarmd.store.store import open_store
 
 
-def backup(places: Places, file: Path) -> dict[str, object]:
-    """Copy the store into `file`, consistent, also while the daemon writes. Memory is in it: files are its copy."""
+def backup(places: Places, file: Path) -> dict[str, Any]:
+    """Copy the store into `file`, consistent, also while the daemon writes. Memory is in it: files are its copy. What
+    people have put beside them and the store has not taken over is in `left_out`.
+    """
     if file.exists():
         raise BadInput(f"{file} exists already; a backup never overwrites: choose another name")
     if not file.parent.is_dir():
@@ -25,11 +29,15 @@ def backup(places: Places, file: Path) -> dict[str, object]:
         raise StoreUnusable(f"{error}: only the state's owner and root can make a backup") from None
     try:
         copies.keep_copy(connection, file)
+        left_out = [
+            {"agent": owner, "file": path, "reason": why}
+            for owner, path, why in not_in_store(connection, places.state / "memory")
+        ]
     except OSError as error:
         raise Failed(f"{file} could not be written: {error.strerror or error}") from error
     finally:
         connection.close()
-    return {"file": str(file), "bytes": file.stat().st_size}
+    return {"file": str(file), "bytes": file.stat().st_size, "left_out": left_out}
 
 
 def restore(places: Places, file: Path) -> dict[str, object]:

@@ -13,6 +13,9 @@ from swarmd.errors import NotFound
 if TYPE_CHECKING:
     from swarmd.core.tree import Tree
 
+_NO_SHELLS = frozenset({"", "nologin", "false", "sync"})
+"""Of accounts that nobody logs in to."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
@@ -47,3 +50,16 @@ def name_of(uid: int) -> str:
 def this_operator(as_agent: str | None = None) -> Operator:
     """The person who runs this process, by the uid that it has: under sudo that is root."""
     return Operator(name=name_of(os.getuid()), as_agent=as_agent)
+
+
+def hand_of(uid: int) -> str:
+    """Who has edited a file in place that belongs to the daemon's own user, this one. None but that user and root may
+    write it: of root's, and of an account that somebody logs in to, it is that user; of a system's account, which
+    nobody is, it is not known.
+    """
+    try:
+        account = pwd.getpwuid(uid)
+    except KeyError:
+        return "unknown"
+    is_person = uid == 0 or account.pw_shell.rpartition("/")[2] not in _NO_SHELLS
+    return account.pw_name if is_person else "unknown"

@@ -10,6 +10,7 @@ from typing import Any
 
 from swarmd.core.changes import AppendMemory, Change, WriteMemory, act_of, target_of
 from swarmd.core.counts import counted
+from swarmd.core.world import World
 from swarmd.service.view import JSON, View
 from swarmd.session import journal
 
@@ -35,7 +36,7 @@ def compared(view: View, there: Mapping[str, Any], here: Mapping[str, Any]) -> J
 
 def _wishes(view: View, session: Mapping[str, Any]) -> dict[Target, list[_Wish]]:
     """Every change and refused act of a session, by act and target, in order."""
-    texts = _memory_texts(view.places.state / "sessions" / str(session["id"]))
+    texts = _memory_texts(view.places.state / "sessions" / str(session["id"]), view.world)
     found: dict[Target, list[_Wish]] = {}
     for change in session["changes"]:
         target = change["act"], change["target"]
@@ -52,11 +53,11 @@ def _wishes(view: View, session: Mapping[str, Any]) -> dict[Target, list[_Wish]]
     return found
 
 
-def _memory_texts(folder: Path) -> dict[Target, list[str]]:
+def _memory_texts(folder: Path, world: World) -> dict[Target, list[str]]:
     """What a session wrote into memory files, out of the journal in its folder: the rows have only its size."""
     staged, _ = journal.read(folder, 0)
     found: dict[Target, list[str]] = {}
-    for change in (*staged, *(journal.left(folder) or ())):
+    for change in (*staged, *(journal.left(folder, journal.text_in(world)) or ())):
         text = _text(change)
         if text is not None:
             found.setdefault((act_of(change), target_of(change)), []).append(text)

@@ -40,7 +40,8 @@ def memory_list(view: View, args: Args) -> JSON:
 def _first_line(shown: Untainted, document: Document | None) -> str:
     if document is None or document.data is None:
         return ""
-    return first_line(shown.text(document.path, document.data[:FIRST_LINE_READ]))
+    data = document.data[:FIRST_LINE_READ].lstrip().partition(b"\n")[0]
+    return first_line(shown.text(document.path, data))
 
 
 def memory_show(view: View, args: Args) -> JSON:
@@ -58,8 +59,8 @@ def memory_show(view: View, args: Args) -> JSON:
         raise NotFound(
             f"{agent} has no memory file {path!r} any more; swarmd memory history {agent} shows what it was"
         )
-    data = Untainted(view, agent).text(path, data, past=args.get("rev") is not None)
-    return {**memory_doc(document), "rev": rev, **text_doc(data)}
+    past = rev if args.get("rev") is not None else None
+    return {**memory_doc(document), "rev": rev, **text_doc(Untainted(view, agent).text(path, data, rev=past))}
 
 
 def path_of(args: Args) -> str:
@@ -120,7 +121,7 @@ def memory_diff(view: View, args: Args) -> JSON:
     other = number(args, "other") if args.get("other") is not None else head.rev if head is not None else 0
     untainted = Untainted(view, agent)
     old, new = (
-        untainted.text(path, _revision(view, agent, path, number), past=True) for number in (rev, other)
+        untainted.text(path, _revision(view, agent, path, number), rev=number) for number in (rev, other)
     )
     lines = difflib.unified_diff(
         old.decode("utf-8", "replace").splitlines(), new.decode("utf-8", "replace").splitlines(),

@@ -154,7 +154,9 @@ class SessionDesk:
         """Keep what the memory copy has come to, of all `changes` at the end: the copy is removed next."""
         # The session's end does not hang on it: a full disk is no reason.
         with suppress(Failed, OSError):
-            self._journal.left(changes[len(self.tally.changes) :])
+            self._journal.left(
+                changes[len(self.tally.changes) :], lambda change: self._base.read(change.path)
+            )
 
     def close(self) -> None:
         """The session has ended: whoever still asks is told so."""

@@ -146,7 +146,7 @@ class SessionLog:
             printed = self._masking.text(_printed(result.stdout)).strip("\n")
             if printed.strip():
                 self._told_anything = True
-                self._add("output", shortened(printed, OUTPUT_BYTES, tail=True))
+                self._add("output", shortened(printed, OUTPUT_BYTES, tail=True, before=_lost(result.stdout)))
         self._closed = True
 
     def change(self, *, did_something: bool = True) -> AppendMemory | None:
@@ -271,6 +271,11 @@ def _size(block: str) -> int:
 def _printed(output: Captured) -> str:
     data = output.tail if output.dropped else output.head + output.tail
     return data.decode("utf-8", "replace")
+
+
+def _lost(output: Captured) -> int:
+    """How many bytes stood before what _printed gives."""
+    return len(output.head) + output.dropped if output.dropped else 0
 
 
 def _given(seen: Snapshot) -> str:

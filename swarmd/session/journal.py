@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from swarmd.core.changes import Change, WriteMemory, change_from_json, change_to_json
+from swarmd.core.deltas import told, told_by
 from swarmd.core.digests import digest
 from swarmd.core.staging import MemoryWritten, Verdict
 from swarmd.core.wire import MemoryTree
+from swarmd.core.world import World
 from swarmd.errors import Failed
 from swarmd.store.disk import boot_id
 
@@ -20,6 +24,12 @@ NAME = "acts.jsonl"
 Base = tuple[int, str | None]
 """What a memory file of the working copy was made from: revision, and digest where it is none."""
 Bases = Mapping[str, Base]
+
+
+BaseText = Callable[[WriteMemory], bytes | None]
+"""The text that a file was made from; None where it is not known."""
+PACKED_FROM = 4096
+"""Shorter texts are kept whole."""
 
 
 class Journal:
@@ -43,9 +53,9 @@ class Journal:
         """Keep a block of the interaction log; the same number again takes the place of the earlier text."""
         self._line({"log": number, "text": text})
 
-    def left(self, changes: Sequence[Change]) -> None:
+    def left(self, changes: Sequence[Change], base_text: BaseText) -> None:
         """Keep the difference that the memory copy makes at the end, before the copy is removed."""
-        self._line({"left": [change_to_json(change) for change in changes]})
+        self._line({"left": [_packed(change, base_text) for change in changes]})
 
     def close(self) -> None:
         """No more comes."""
@@ -90,14 +100,14 @@ def log_blocks(folder: Path, checkpoints: int) -> list[str]:
     return [text for _, text in sorted(found.items())]
 
 
-def keep_left(folder: Path, changes: Sequence[Change]) -> bool:
+def keep_left(folder: Path, changes: Sequence[Change], base_text: BaseText) -> bool:
     """`Journal.left` in the place of a daemon that died; False where that cannot be written."""
     try:
         fd = os.open(folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        _write(fd, {"left": [change_to_json(change) for change in changes]})
+        _write(fd, {"left": [_packed(change, base_text) for change in changes]})
     except (Failed, OSError):
         return False
     finally:
@@ -105,10 +115,46 @@ def keep_left(folder: Path, changes: Sequence[Change]) -> bool:
     return True
 
 
-def left(folder: Path) -> list[Change] | None:
-    """The difference that the memory copy made when the session's program had ended; None: it had not."""
+def left(folder: Path, base_text: BaseText) -> list[Change] | None:
+    """The difference that the memory copy made when the session's program had ended; None: it had not, or the text that
+    a file was made from is gone.
+    """
     found = [value["left"] for value in _lines(folder) if "left" in value]
-    return [change_from_json(raw) for raw in found[-1]] if found else None
+    changes = [_unpacked(raw, base_text) for raw in found[-1]] if found else [None]
+    return None if None in changes else [change for change in changes if change is not None]
+
+
+def text_in(world: World) -> BaseText:
+    """The texts that files were made from, out of the store."""
+    return lambda change: (
+        world.revision(change.agent, change.path, change.base)
+        if change.base_hash is None
+        else world.blob(change.base_hash)
+    )
+
+
+def _packed(change: Change, base_text: BaseText) -> dict[str, Any]:
+    """The change as JSON; of a large file only what is another than in the text that it was made from: a session that
+    adds a line to a mebibyte does not keep a mebibyte.
+    """
+    raw = change_to_json(change)
+    if not isinstance(change, WriteMemory) or change.data is None or len(change.data) < PACKED_FROM:
+        return raw
+    base = base_text(change)
+    difference = None if base is None else told_by(change.data, base)
+    if base is None or difference is None or told(difference, base) != change.data:
+        return raw
+    return {**raw, "data": None, "difference": b64encode(difference).decode(), "digest": digest(change.data)}
+
+
+def _unpacked(raw: Mapping[str, Any], base_text: BaseText) -> Change | None:
+    if "difference" not in raw:
+        return change_from_json(raw)
+    change = change_from_json({name: raw[name] for name in raw if name not in ("difference", "digest")})
+    assert isinstance(change, WriteMemory)
+    base = base_text(change)
+    text = None if base is None else told(b64decode(raw["difference"]), base)
+    return None if text is None or digest(text) != raw["digest"] else replace(change, data=text)
 
 
 def is_of_this_boot(folder: Path) -> bool:

@@ -57,7 +57,8 @@ def _end_lost(store: Store, host: Host, row: windows.Row, now: datetime) -> None
     staged, made = _left(store, host, row, now) if saves else ([], [])
     # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
     # has made of its memory is kept before that, should this process die meanwhile too.
-    if not saves or journal.keep_left(Path(where.folder), made):
+    text_of = journal.text_in(SqlWorld(store.reader(), now))
+    if not saves or journal.keep_left(Path(where.folder), made, text_of):
         _clear(*others, where)
     _write(store, row, [*staged, *made], now)
     _clear(*others, where)
@@ -91,7 +92,8 @@ def _left(store: Store, host: Host, row: windows.Row, now: datetime) -> tuple[li
     whole = journal.is_of_this_boot(folder)
     if not whole and row["checkpoints"] and bases is None:
         return [], []  # what the checkpoint has saved already cannot be told from what came after it
-    if (ended := journal.left(folder)) is not None:
+    world = SqlWorld(store.reader(), now)
+    if (ended := journal.left(folder, journal.text_in(world))) is not None:
         return changes, ended
     logged = _logged(row, journal.log_blocks(folder, row["checkpoints"]))
     if not whole:
@@ -100,7 +102,7 @@ def _left(store: Store, host: Host, row: windows.Row, now: datetime) -> tuple[li
     shown = json.loads(row["base"])["memory"] if row["base"] else {}
     known: journal.Bases = bases if bases is not None else {path: (rev, None) for path, rev in shown.items()}
     owner = row["agent"] if row["subject"] is None else subject_owner(row["agent"], row["subject"])
-    base = _base_tree(SqlWorld(store.reader(), now), owner, known)
+    base = _base_tree(world, owner, known)
     copy = folder / "memory"
     agent = trees.definition(store.reader(), row["definition"]) if row["definition"] else None
     if not copy.is_dir() or (agent is not None and not agent.memory.persistent):

@@ -252,7 +252,9 @@ def _mark_all(connection: sqlite3.Connection, agent: str, look: Look) -> None:
 
 
 def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
-    """A file is gone: a person's deletion, unless it is the first file or was changed since it was published."""
+    """A file is gone: a person's deletion. The first file, and one that was changed since it was published, is written
+    again, and the audit says so.
+    """
     by = shelf.person(None)
 
     def work(connection: sqlite3.Connection) -> Adopted | None:
@@ -260,6 +262,9 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
         mark = marks.mark(connection, agent, path)
         if head is None or mark is None or path == FIRST_FILE or mark.hash != mark.seen_hash:
             marks.seen(connection, agent, path, 0, None)
+            if head is not None and head.data is not None and mark is not None and mark.seen_hash is not None:
+                audit.write(connection, at=shelf.clock(), by=by, act="memory_put_back", target=f"{agent}:{path}",
+                            detail={"rev": head.rev})  # fmt: skip
             return None
         document = Document(agent=agent, path=path, rev=head.rev + 1, data=None, at=shelf.clock(), by=by)
         documents.add_revision(connection, document, head.rev, "adopt")

@@ -99,6 +99,7 @@ def run(scale: Scale) -> None:
         "append p50",
         "noted",
         "store",
+        "sessions",
         "folder",
         "files",
     )
@@ -108,7 +109,8 @@ def run(scale: Scale) -> None:
         for row in (columns, *rows):
             print("  ".join(f"{cell:>11}" for cell in row))
     print(
-        "  prompt: tokens; append: a plain append of as much to one file, with fsync; store and folder: on disk"
+        "  prompt: tokens; append: a plain append of as much to one file, with fsync; store, the sessions' own folders "
+        "and the memory folder: on disk"
     )
 
 
@@ -157,9 +159,10 @@ def _row(
     folder = root / "state" / "memory" / name
     store = sum(_on_disk(root / "state" / f"swarmd.db{end}") for end in ("", "-wal"))
     files = [path for path in folder.rglob("*") if path.is_file()]
+    kept = [path for path in (root / "state" / "sessions").rglob("*") if path.is_file()]
     times = [duration(Series("", each.seconds[-LAST:]).at(0.5)) for each in series]
     return (f"{number:,}", f"{tokens:,}", *times, _size(number * NOTE_BYTES), _size(store),
-            _size(sum(map(_on_disk, files))), f"{len(files):,}")  # fmt: skip
+            _size(sum(map(_on_disk, kept))), _size(sum(map(_on_disk, files))), f"{len(files):,}")  # fmt: skip
 
 
 def _append(path: Path, data: bytes) -> float:

@@ -222,15 +222,38 @@ def test_a_full_device_is_one_line_and_a_failure(args, real):
     assert ran.stderr == b"swarmd: standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("closing", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_closed_standard_files_do_no_harm(closing, tmp_path):
-    command = command_of(tmp_path, ANSWERS, ("status",))
+def with_closed(tmp_path, closing, *args):
+    command = command_of(tmp_path, ANSWERS, args)
     script = f'exec "$@" {closing}'
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
         ["sh", "-c", script, "sh", *command], capture_output=True, env=environ, timeout=60, check=False
     )
-    assert (ran.returncode, ran.stderr) == (0, b"")
+    return ran.returncode, ran.stderr
+
+
+@pytest.mark.parametrize("closing", ["2>&-", "<&-"])
+def test_closed_standard_files_do_no_harm(closing, tmp_path):
+    assert with_closed(tmp_path, closing, "status") == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["status"], ["status", "--json"], ["memory", "show", "a"], ["memory", "history", "a"], ["--help"]],
+)
+def test_a_closed_standard_output_is_one_line_and_a_failure(args, tmp_path):
+    assert with_closed(tmp_path, ">&-", *args) == (1, b"swarmd: standard output: Bad file descriptor\n")
+    assert with_closed(tmp_path, "<&- >&- 2>&-", *args) == (1, b"")
+
+
+def test_what_prints_nothing_needs_no_standard_output(tmp_path):
+    empty = {"memory_history": {"items": [], "next": None}}
+    command = command_of(tmp_path, empty, ("memory", "history", "a"))
+    ran = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *command], capture_output=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -275,7 +298,7 @@ def test_bytes_that_are_no_text_on_a_real_command_line(tmp_path):
         check=False,
     )
     assert ran.returncode == 2
-    assert ran.stderr == b"swarmd: argument 2 is not UTF-8 text: 'caf\\udce9'; give it as UTF-8\n"
+    assert ran.stderr == b"swarmd: argument 2 is not UTF-8 text: 'caf\\xe9'; give it as UTF-8\n"
 
 
 def test_the_time_is_shown_by_the_clock_on_the_wall(real):

@@ -274,7 +274,7 @@ def test_an_empty_text_is_refused(args, swarmd):
 def test_bytes_that_are_no_text_are_refused_before_anything_else(swarmd):
     ran = swarmd("report", "caf\udce9")
     assert (ran.status, ran.calls) == (2, [])
-    assert ran.err == "swarmd: argument 2 is not UTF-8 text: 'caf\\udce9'; give it as UTF-8\n"
+    assert ran.err == "swarmd: argument 2 is not UTF-8 text: 'caf\\xe9'; give it as UTF-8\n"
 
 
 @pytest.mark.parametrize(

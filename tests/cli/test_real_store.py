@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 
 from swarmd.cli.invocation import Invocation
 from swarmd.cli.main import run
+from swarmd.store.opening import Lock
 from tests.cli.schema_check import faults
 from tests.cli.test_commands_exist import READING
 
@@ -246,10 +249,10 @@ def test_what_needs_a_yes_is_listed_shown_approved_and_denied(here):
     assert "memory_write  asks:policies/a.md" in shown
     assert "\n  +kind\n" in shown
     assert "    now\n" in swarmd("approval", "show", "1").stdout
-    assert swarmd("approval", "approve", "1").stdout == "approval 1, asks/deploy: is approved\n"
+    assert swarmd("approval", "approve", "1").stdout == "approval 1 (asks/deploy) is approved\n"
     assert swarmd("ctx", "get", "asks", "deploy").stdout == "now"
     denied = swarmd("approval", "deny", "2", "--reason", "not that")
-    assert denied.stdout == "approval 2, asks:policies/a.md: is denied: not that\n"
+    assert denied.stdout == "approval 2 (asks:policies/a.md) is denied: not that\n"
     again = swarmd("approval", "approve", "2", status=3)
     assert "approval 2 was denied already by operator:" in again.stderr
     assert swarmd("approval", "list").stderr == "swarmd: nothing waits for approval\n"
@@ -265,7 +268,7 @@ def test_an_overtaken_approval_is_told_with_exit_status_1(here):
     swarmd("ctx", "set", "asks", "deploy", "later")
     ran = swarmd("approval", "approve", "1", status=1)
     assert ran.stdout.startswith(
-        "approval 1, asks/deploy: was overtaken, and is not written: asks/deploy was changed by"
+        "approval 1 (asks/deploy) was overtaken, and is not written: asks/deploy was changed by"
     )
 
 
@@ -303,9 +306,39 @@ def test_a_session_that_ran_can_be_looked_at(here):
 
 def test_a_backup_becomes_a_new_state(here):
     swarmd("ctx", "set", "studio", "status", "POLISH")
-    swarmd("backup", "kept.db")
+    Path(".swarmd/memory/studio").mkdir(parents=True, exist_ok=True)
+    Path(".swarmd/memory/studio/link.md").symlink_to("MEMORY.md")
+    warned = swarmd("backup", "kept.db").stderr
+    assert warned.startswith("swarmd: warning: not in the backup: studio/link.md: it is a link, and")
+    Path(".swarmd/memory/studio/link.md").unlink()
     swarmd("backup", "kept.db", status=2)
     swarmd("restore", "kept.db", status=5)
     ran = swarmd("--state", "elsewhere", "restore", "kept.db")
     assert "resume all" in ran.stdout
     assert swarmd("--state", "elsewhere", "ctx", "get", "studio", "status").stdout == "POLISH"
+
+
+LEFT = (
+    "swarmd: no daemon runs: 1 session shown as running was left by one that died, and will be `lost` with the next "
+    "start, or the next command that acts\n"
+)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["session", "list"], ["session", "show", "1"], ["status"], ["agent", "list"], ["agent", "tree"],
+     ["agent", "show", "polybreak"], ["session", "list", "--json"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_a_daemon_that_died_has_left_running_is_told(args, here):
+    swarmd("run", "polybreak")
+    assert swarmd(*args).stderr == ""
+    with contextlib.closing(sqlite3.connect(".swarmd/swarmd.db")) as connection, connection:
+        connection.execute("UPDATE sessions SET state = 'running', outcome = NULL, ended = NULL")
+    assert swarmd(*args).stderr == LEFT
+    lock = Lock(Path(".swarmd"))
+    assert lock.acquire()
+    try:
+        assert swarmd(*args).stderr == ""
+    finally:
+        lock.release()

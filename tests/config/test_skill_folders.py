@@ -92,6 +92,19 @@ def test_a_bad_one_is_told_and_the_others_are_there(folder, body, reason):
     assert fault.startswith(f"{place} {reason}")
 
 
+def test_one_whose_file_has_its_name_in_another_case_is_told(folder, tmp_path):
+    make(folder, "mail")
+    os.rename(make(folder, "pdf") / "SKILL.md", folder / "pdf" / "skill.md")
+    os.rename(make(tmp_path, "alone") / "SKILL.md", tmp_path / "alone" / "Skill.MD")
+    assert found(folder, tmp_path / "alone") == (
+        ["mail"],
+        [
+            f"{folder}/pdf is no skill: its skill.md must be called SKILL.md",
+            f"{tmp_path}/alone is no skill: its Skill.MD must be called SKILL.md",
+        ],
+    )
+
+
 def test_no_link_is_followed(folder, tmp_path):
     outside = make(tmp_path, "outside")
     (folder / "outside").symlink_to(outside)

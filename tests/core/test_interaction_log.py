@@ -234,6 +234,7 @@ def test_a_long_text_keeps_its_beginning_or_its_end_and_says_what_is_left_out():
     assert shortened("short", BLOCK_BYTES) == "short"
     assert shortened("ab" * 10, 4) == "abab\n[16 more bytes]"
     assert shortened("ab" * 10, 4, tail=True) == "[16 bytes before this]\nabab"
+    assert shortened("ab", 4, tail=True, before=1_000) == "[1,000 bytes before this]\nab"
     assert shortened("äöü", 3) == "ä\n[4 more bytes]"
 
 
@@ -248,3 +249,10 @@ def test_what_is_added_to_a_memory_whose_end_is_the_log_stands_with_the_notes():
     assert added_to("other.md", old, b"x").endswith(b"\nx\n")
     after = old + b"## Afterwards\n"
     assert added_to("MEMORY.md", after, b"x") == after + b"x\n"
+
+
+def test_what_is_added_before_the_log_has_the_line_ends_of_the_file():
+    log = appended_under(b"# Notes\r\n", block().encode(), HEADING)
+    new = added_to("MEMORY.md", log, b"- one\n- two\n")
+    assert new.startswith(b"# Notes\r\n- one\r\n- two\r\n\r\n## Interaction Log\r\n")
+    assert new.count(b"\n") == new.count(b"\r\n")

@@ -71,6 +71,13 @@ def test_bad_paths(path, why):
     assert len(problem) < 300
 
 
+def test_a_path_is_spelled_in_a_sentence_as_in_lists():
+    assert (path_problem("bad\udcff.md") or "").startswith("'bad\\xff.md': ")
+    assert (path_problem("a\x1b[31m") or "").startswith("'a\\x1b[31m': ")
+    (twins,) = tree_problems(["\xc4pfel.md", "\xe4pfel.md"])
+    assert twins == "'\xe4pfel.md' and '\xc4pfel.md' differ only in case"
+
+
 def test_paths_that_are_good_alone_and_not_together():
     assert tree_problems(["MEMORY.md", "people/ann.md", "people/bob.md"]) == []
     assert "'memory.md' and 'MEMORY.md' differ only in case" in tree_problems(["MEMORY.md", "memory.md"])
@@ -158,6 +165,12 @@ def test_appending_stands_on_lines_of_its_own():
     assert appended(b"", b"a") == b"a\n"
     assert appended(b"a", b"b\n") == b"a\nb\n"
     assert appended(b"a\n", b"b") == b"a\nb\n"
+
+
+def test_appended_text_has_the_line_ends_of_the_file():
+    assert appended(b"a\r\nb\r\n", b"c\nd\r\ne") == b"a\r\nb\r\nc\r\nd\r\ne\r\n"
+    assert appended(b"a\r\nb", b"c") == b"a\r\nb\r\nc\r\n"
+    assert appended(b"a\nb\r\nc\n", b"d\n") == b"a\nb\r\nc\nd\n"  # most lines have no CRLF
 
 
 @pytest.mark.parametrize("path", ["MEMORY.md/x", "memory.md/x", "Memory.MD", "MEMORY.md/a/b"])

@@ -50,6 +50,17 @@ def test_no_added_line_of_either_side_is_lost(base, ours, theirs):
     assert not [key for key in bag(ours) - bag(base) if key not in have]
 
 
+def test_changes_that_have_a_line_in_common_are_one_place_and_neighbours_are_two():
+    base = b"l1\nl2\nl3\nl4\n"
+    met = merge(base, b"l1\nown 2\nown 3\nl4\n", b"their 1\ntheir 2\nl3\nl4\n")
+    assert met.data == b"their 1\ntheir 2\nl3\nl4\n"
+    assert [(p.line, p.ours, p.theirs) for p in met.conflicts] == [
+        (1, "l1\nown 2\nown 3\n", "their 1\ntheir 2\nl3\n")
+    ]
+    beside = merge(base, b"l1\nl2\nown 3\nl4\n", b"their 1\ntheir 2\nl3\nl4\n")
+    assert (beside.data, beside.conflicts) == (b"their 1\ntheir 2\nown 3\nl4\n", ())
+
+
 @given(TEXTS, TEXTS)
 def test_one_side_alone_is_taken_as_it_is(base, changed):
     assert merge(base, changed, base).data == changed

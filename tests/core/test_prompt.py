@@ -353,6 +353,11 @@ def test_a_file_list_shows_size_and_first_line_and_counts_the_archive():
     assert "archive/" not in user(full(archived=0))
 
 
+def test_a_file_whose_name_looks_like_a_shared_folder_cannot_be_mistaken_for_one():
+    text = user(empty(memory=(document("@team/rules.md", "Obey.\n"),)))
+    assert "\n$SWARMD_MEMORY/@team/rules.md (yours, no shared folder), 6 bytes = Obey.\n" in text
+
+
 def test_hundreds_of_files_are_left_out_by_number():
     files = tuple(document(f"f{n:04}.md", "x" * 90) for n in range(400))
     assert "more files: `ls $SWARMD_MEMORY`" in user(empty(memory=files))

@@ -50,6 +50,13 @@ def test_the_first_section_lists_both_sorts_and_whose_each_is():
     assert "# How" not in prompt.user
 
 
+def test_an_own_one_whose_file_has_its_name_in_another_case_is_told():
+    memory = (document("skills/tidy/skill.md", GOOD.replace("pdf", "tidy")),)
+    text = section(with_skills((), memory))
+    assert "skill tidy (your own) cannot be used, mend skills/tidy/SKILL.md" in text
+    assert "its skill.md must be called SKILL.md" in text
+
+
 def test_an_own_one_with_the_name_of_an_operators_does_not_replace_it():
     memory = (document("skills/s-000/SKILL.md", "---\nname: s-000\ndescription: Do as I say.\n---\n"),)
     text = section(with_skills(operators(), memory))

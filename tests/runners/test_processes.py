@@ -230,16 +230,22 @@ async def test_no_descriptor_and_no_zombie_is_left_behind(machine):
 
 async def test_no_descriptors_left_to_open_is_a_failure_and_not_a_mess(machine):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = len(os.listdir("/proc/self/fd"))
+    # The limit is on numbers: those below the highest that tests before have left free would be room, too.
+    highest = max(map(int, os.listdir("/proc/self/fd")))
+    fillers = [os.open(os.devnull, os.O_RDONLY)]
+    while fillers[-1] < highest:
+        fillers.append(os.open(os.devnull, os.O_RDONLY))
     outcomes = set()
     for room in range(2, 24, 3):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + room, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (fillers[-1] + 1 + room, hard))
         try:
             result = await machine.run("true")
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         outcomes.add(result.outcome)
         assert result.outcome == "success" or "Too many open files" in result.reason
+    for fd in fillers:
+        os.close(fd)
     assert outcomes == {"unavailable", "success"}, (
         "what the machine lacks for a while is no fault of the agent's"
     )

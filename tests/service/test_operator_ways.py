@@ -1,6 +1,7 @@
 """The operator's ways without a daemon: reading by oneself, acting under the lock, files loaded when they have changed."""
 
 import os
+import pwd
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from swarmd.errors import NotFound, Refused, StoreUnusable
 from swarmd.places import PlaceOptions, places
 from swarmd.service import freshness
-from swarmd.service.caller import name_of
+from swarmd.service.caller import hand_of, name_of
 from swarmd.service.operator import open_local, open_reader, socket_client
 from swarmd.store.opening import Lock
 from swarmd.store.store import open_store
@@ -277,3 +278,15 @@ def test_status_does_not_take_a_command_for_a_daemon(here):
     with closing(open_store(here.state, lambda: NOW, operator="daemon")):
         assert read(here, "status")["daemon"]["running"] is True
     assert read(here, "status")["daemon"]["running"] is False
+
+
+def test_who_edits_files_of_the_daemons_own_user_is_that_user_where_somebody_is_it(monkeypatch):
+    account = pwd.getpwuid(0)
+    shells = {0: "/bin/sh", 7: "/bin/bash", 8: "/usr/sbin/nologin"}
+
+    def getpwuid(uid):
+        names = {0: "root", 7: "ada", 8: "swarmd"}
+        return pwd.struct_passwd((names[uid], *account[1:6], shells[uid]))
+
+    monkeypatch.setattr(pwd, "getpwuid", getpwuid)
+    assert [hand_of(uid) for uid in (0, 7, 8, 9)] == ["root", "ada", "unknown", "unknown"]

@@ -112,9 +112,17 @@ async def test_of_a_program_that_tells_nothing_the_end_of_its_output_is_kept(swa
     session = await swarm.run("studio", script)
     role, _, text = logged(swarm)[-1]
     assert role == "output"
-    assert text.startswith("[3,028 bytes before this]\nxxx")
+    assert text.startswith("[3,097 bytes before this]\nxxx")
     assert text.endswith("x\nall is well")
     assert session["outcome"] == "no_change"
+
+
+async def test_what_the_capture_has_dropped_counts_among_the_bytes_before_the_output_that_is_kept(swarm):
+    async def script(part):
+        return part.done(stdout=Captured(head=b"h" * 65_536, tail=b"x" * 196_608, dropped=4_737_984))
+
+    await swarm.run("studio", script)
+    assert logged(swarm)[-1][2].startswith("[4,998,144 bytes before this]\nxxx")
 
 
 async def test_the_raw_output_of_a_client_that_tells_of_itself_is_not_kept(swarm):

@@ -4,11 +4,12 @@ import asyncio
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from swarmd.core.agent import Limits, Success
-from swarmd.core.changes import SetKey
+from swarmd.core.changes import SetKey, WriteMemory
 from swarmd.core.wire import MemoryTree
 from swarmd.runners import workspace
 from swarmd.runners.memory_copy import materialize
@@ -107,6 +108,67 @@ def test_nothing_of_it_stays_where_recovery_is_killed_too_and_its_draft_is_the_s
     assert [(c["act"], c["target"]) for c in swarm.session(1)["changes"]] == [
         ("memory_write", "studio:MEMORY.md")
     ]
+
+
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_of_a_large_file_the_journal_keeps_what_is_new_and_the_draft_is_whole(
+    swarm, monkeypatch, checkpointed
+):
+    old = "".join(f"- line {number} of the notes\n" for number in range(10_000))
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text=old)
+    before = f"{old}middle\n" if checkpointed else old
+
+    async def script(part):
+        if checkpointed:
+            edit(part, "MEMORY.md", before)
+            await part.checkpoint()
+        edit(part, "MEMORY.md", f"{before}new\n")
+        edit(part, "b.md", "b" * 10_000)
+
+    def dies(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "_write", dies)
+        with pytest.raises(Killed):
+            killed(swarm, script)
+    acts = copy_of(swarm, 1).parent / "acts.jsonl"
+    assert 10_000 < acts.stat().st_size < 20_000
+    assert recover(swarm.store, host_of(swarm.places), swarm.clock.now()) == [1]
+    swarm.call("session_apply", session="studio")
+    assert swarm.text("studio") == f"{before}new\n"
+    assert swarm.text("studio", "b.md") == "b" * 10_000
+
+
+def test_sessions_that_add_to_a_large_file_grow_by_what_they_add(swarm):
+    old = "".join(f"- line {number} of the notes\n" for number in range(10_000))
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text=old)
+
+    async def script(part):
+        part.write("MEMORY.md", part.files["MEMORY.md"].decode() + "- one more\n")
+
+    for _ in range(3):
+        assert swarm.play("studio", script)["outcome"] == "committed"
+    sizes = [path.stat().st_size for path in (swarm.places.state / "sessions").glob("*/acts.jsonl")]
+    assert len(sizes) == 3
+    assert max(sizes) < 2000
+
+
+def test_a_difference_whose_base_is_gone_is_no_difference(tmp_path):
+    base = b"line\n" * 2000
+    grown = WriteMemory(agent="a", path="MEMORY.md", data=base + b"more\n", base=1)
+    kept = [
+        grown,
+        replace(grown, path="new.md", base=0),
+        replace(grown, path="gone.md", data=None),
+        change("k"),
+    ]
+    made = journal.Journal(tmp_path)
+    made.left(kept, lambda write: base if write.base else None)
+    made.close()
+    assert journal.left(tmp_path, lambda _: base) == kept
+    for other in (None, b"x" + base, b""):
+        assert journal.left(tmp_path, lambda _, other=other: other) is None
 
 
 def test_what_a_checkpoint_saved_is_not_in_the_draft(swarm):

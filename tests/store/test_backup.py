@@ -1,5 +1,6 @@
 """Backup and restore: consistent while others write, private, and paused when it comes back."""
 
+import os
 import sqlite3
 import threading
 from contextlib import closing
@@ -33,12 +34,41 @@ def reopened(places, swarm):
 def test_a_backup_is_one_private_file_and_never_overwrites(swarm):
     file = swarm.root / "kept.db"
     document = backup(swarm.places, file)
-    assert document == {"file": str(file), "bytes": file.stat().st_size}
+    assert document == {"file": str(file), "bytes": file.stat().st_size, "left_out": []}
     assert file.stat().st_mode & 0o777 == 0o600
     with pytest.raises(BadInput, match="exists already"):
         backup(swarm.places, file)
     with pytest.raises(BadInput, match="no folder"):
         backup(swarm.places, swarm.root / "nowhere" / "kept.db")
+
+
+def test_what_people_have_put_into_memory_folders_and_is_not_taken_over_is_named(swarm):
+    folder = swarm.file("studio").parent
+    (folder / "memory.md").write_text("a twin\n")
+    (folder / "Rene\u0301.md").write_text("decomposed\n")
+    (folder / os.fsdecode(b"bad\xff.md")).write_text("no UTF-8\n")
+    (folder / "link.md").symlink_to("/etc/hostname")
+    (folder / "new.md").write_text("just now\n")
+    swarm.file("game", "topics/a.md").write_text("edited\n")
+    (folder / ".x.swp").write_text("an editor's\n")
+    document = backup(swarm.places, swarm.root / "kept.db")
+    assert {(one["agent"], one["file"]): one["reason"] for one in document["left_out"]} == {
+        ("game", "topics/a.md"): "it was edited, and is not taken over yet",
+        (
+            "studio",
+            "Rene\u0301.md",
+        ): "'Rene\u0301.md': a memory path must be in Unicode's composed form (NFC)",
+        (
+            "studio",
+            "bad\\xff.md",
+        ): "'bad\\xff.md': a memory path must be UTF-8; this one holds bytes that are not",
+        ("studio", "link.md"): "it is a link, and links are not followed: put the file itself there",
+        (
+            "studio",
+            "memory.md",
+        ): "'memory.md': MEMORY.md is always a file of this very name, and nothing else may have it",
+        ("studio", "new.md"): "it was edited, and is not taken over yet",
+    }
 
 
 def test_a_backup_is_consistent_while_the_store_is_written(swarm):

@@ -158,6 +158,9 @@ def test_a_deleted_first_file_is_written_again(place):
     place.file().unlink()
     assert place.folders.settle(AGENT) == []
     assert place.text() == "a\n"
+    assert place.folders.settle(AGENT) == []
+    told = ("operator:ada", "memory_put_back", f"{AGENT}:MEMORY.md", '{"rev":1}')
+    assert place.rows("SELECT by, act, target, detail FROM audit") == [told]
 
 
 def test_a_deletion_does_not_take_what_was_committed_since(place):
