@@ -15,6 +15,7 @@ from swarmd.core.durations import DurationError, parse_duration
 from swarmd.core.instants import from_text, to_text
 from swarmd.core.names import agent_name_problem
 from swarmd.core.owners import owner_problem, subject_problem
+from swarmd.core.searching import place_of
 from swarmd.errors import BadInput, NotFound
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -187,6 +188,14 @@ SINCE = Moment(ahead=False)
 DUE = Moment(ahead=True)
 
 
+class Onward(Moment):
+    """A moment, or the `next` of a search's answer, which is no moment alone."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """As it came, where a search has said it."""
+        return str(value) if place_of(value) is not None else super().convert(value, param, ctx)
+
+
 class SessionName(click.ParamType[str]):
     """A session: ID, AGENT (its last) or AGENT@TIME; the service finds it.
 
@@ -268,15 +277,30 @@ def _iso(text: str, typed: str) -> datetime:
         ) from None
 
 
+_since = click.option(
+    "--since", type=SINCE, metavar="TIME", help="None before this moment, as yesterday or 2h."
+)
+
+
 def list_options(function: F) -> F:
     """`--since`, `--until` and `-n`, as every list takes them."""
     for option in (
         click.option("-n", "n", type=COUNT, metavar="N", help="At most so many, the newest."),
         click.option("--until", type=SINCE, metavar="TIME", help="None after this moment."),
-        click.option(
-            "--since", type=SINCE, metavar="TIME", help="None before this moment, as yesterday or 2h."
-        ),
+        _since,
     ):
+        function = option(function)
+    return function
+
+
+def search_options(function: F) -> F:
+    """The same of a search."""
+    for option in (
+        click.option("-n", "n", type=COUNT, metavar="N", help="At most so many, the best."),
+        click.option("--until", type=Onward(ahead=False), metavar="TIME|NEXT",
+                     help="None after this moment; or what an answer's `next` says: what it did not show."),
+        _since,
+    ):  # fmt: skip
         function = option(function)
     return function
 

@@ -10,7 +10,7 @@ import click
 from swarmd.cli import output
 from swarmd.cli.base import Command
 from swarmd.cli.invocation import Invocation, pass_invocation
-from swarmd.cli.params import OWNER, list_options, read_text
+from swarmd.cli.params import OWNER, read_text, search_options
 from swarmd.core.acts import SEARCH_KINDS
 
 _words = click.argument("words", nargs=-1, required=True, metavar="TEXT...")
@@ -21,7 +21,7 @@ _agent = click.option("--agent", type=OWNER, metavar="AGENT", help="Only what is
 @_words
 @_agent
 @click.option("--kind", type=click.Choice(SEARCH_KINDS), help="Only what is of this kind.")
-@list_options
+@search_options
 @pass_invocation
 def memory_search(invocation: Invocation, words: tuple[str, ...], **args: Any) -> None:
     """Memory, archives, keys, handoffs and sessions that have all these words, the best first.
@@ -35,7 +35,7 @@ def memory_search(invocation: Invocation, words: tuple[str, ...], **args: Any) -
 @click.command("search", cls=Command)
 @_words
 @_agent
-@list_options
+@search_options
 @pass_invocation
 def session_search(invocation: Invocation, words: tuple[str, ...], **args: Any) -> None:
     """What sessions said, called, were answered and printed, as far as it has all these words, the best first.
@@ -60,17 +60,15 @@ def _print(document: Mapping[str, Any]) -> None:
         output.line("  ".join([*parts, output.shown("", _where(hit))]))
         output.line(f"    {output.shown('', hit['snippet'])}")
     until = document.get("indexed_until")
-    if until is None:
+    if until is None and document["items"]:
         output.note("the search index is still being made: there may be more")
-    if not document["items"]:
-        has = "" if until is None else f"; the index has what there was at {output.local(until)}"
-        output.note(f"nothing was found{has}")
-    elif document.get("more"):
-        output.note("there is more of the same time: a larger -n shows it")
+    elif until is None:
+        output.note("nothing was found, but the search index is still being made: search again in a moment")
+    if not document["items"] and until is not None:
+        output.note(f"nothing was found; the index has what there was at {output.local(until)}")
     if document.get("next") is not None:
-        output.note(
-            f"what is older was not looked at: --until {output.shown('', document['next'])} searches it"
-        )
+        rest = "there is more" if document.get("more") else "what is older was not looked at"
+        output.note(f"{rest}: the same search with --until {output.shown('', document['next'])} shows it")
 
 
 def _where(hit: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from swarmd.cli import output
 from swarmd.cli.base import Command, Group
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import Text
-from swarmd.cli.sessions import change_line
+from swarmd.cli.sessions import change_line, outcome_words
 from swarmd.core.counts import counted
 
 
@@ -25,11 +25,11 @@ def checkpoint(invocation: Invocation) -> None:
 
 def _print_checkpoint(document: Mapping[str, Any]) -> None:
     changes = document.get("changes") or []
-    waiting = sum(change.get("verdict") == "held" for change in changes)
-    more = f", {waiting} held for an operator's approval" if waiting else ""
-    output.line(
-        f"checkpoint {document.get('checkpoint')}: {counted(len(changes) - waiting, 'change')} saved{more}"
-    )
+    if document.get("checkpoint") is None:
+        words = counted(len(changes), "change would be", "changes would be")
+        output.line(f"nothing is saved of this session; {words}")
+    else:
+        output.line(f"checkpoint {document.get('checkpoint')}: {outcome_words(changes, 'saved')}")
     for change in changes:
         output.line(f"  {change_line(change)}")
     for one in document.get("superseded") or []:
@@ -66,7 +66,15 @@ def show_draft(invocation: Invocation) -> None:
 def apply_draft(invocation: Invocation) -> None:
     """Stage the draft's changes in this session, judged anew."""
     invocation.session_only("draft apply")
-    invocation.show(invocation.call("draft_apply"), output.facts)
+    invocation.show(invocation.call("draft_apply"), _print_taken_up)
+
+
+def _print_taken_up(document: Mapping[str, Any]) -> None:
+    changes = document.get("changes") or []
+    words = outcome_words(changes, "staged")
+    output.line(f"the draft of session {document.get('session')}: {words} (saved when the session ends well)")
+    for change in changes:
+        output.line(f"  {change_line(change)}")
 
 
 @draft.command("discard")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -103,6 +104,21 @@ def change_line(change: Mapping[str, Any]) -> str:
     return "  ".join(parts)
 
 
+def outcome_words(changes: Sequence[Mapping[str, Any]], saved: str) -> str:
+    """What became of a change set: how many changes are `saved`, and of the others why they are not."""
+    found = Counter(change.get("verdict") for change in changes)
+    numbers = sorted({change["approval"] for change in changes if change.get("approval") is not None})
+    held = f": approval {', '.join(map(str, numbers))}" if numbers else " for an operator's approval"
+    others = (
+        ("held", f"held{held}"), ("superseded", "overtaken, and dropped"),
+        ("refused", "refused"), ("nothing", "there already"),
+    )  # fmt: skip
+    parts = [f"{counted(found['done'], 'change')} {saved}"]
+    return "; ".join(
+        [*parts, *(f"{found[verdict]:,} {words}" for verdict, words in others if found[verdict])]
+    )
+
+
 @session.command("log")
 @_name
 @click.option("-f", "--follow", is_flag=True, help="Go on until the session has ended.")
@@ -180,9 +196,17 @@ def cancel(invocation: Invocation, session: str) -> None:
 def apply(invocation: Invocation, session: str, as_operator: bool) -> None:
     """Save a session's draft, judged as its agent."""
     document = invocation.call("session_apply", session=session, as_operator=as_operator)
-    invocation.show(
-        document, lambda found: output.done(f"the draft of session {_id(found, session)} is saved", found)
-    )
+    invocation.show(document, lambda found: _print_applied(found, _id(found, session)))
+
+
+def _print_applied(document: Mapping[str, Any], id: str) -> None:
+    changes = document.get("applied") or []
+    if all(change.get("verdict") in ("done", "nothing") for change in changes):
+        output.line(f"the draft of session {id} is saved")
+        return
+    output.line(f"the draft of session {id}: {outcome_words(changes, 'saved')}")
+    for change in changes:
+        output.line(f"  {change_line(change)}")
 
 
 @session.command("discard")

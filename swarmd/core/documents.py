@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.instants import maybe_text, to_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from swarmd.core.changes import Change
     from swarmd.core.handoffs import Handoff
     from swarmd.core.staging import Verdict
     from swarmd.core.world import Actor, Document, FileFacts, Key, World
 
 JSON = Any
+FIRST_LINE = 200
+FIRST_LINE_READ = 4096
+"""In so many bytes the first line of a file is looked for."""
 
 
 def key_doc(key: Key) -> dict[str, JSON]:
@@ -50,6 +56,27 @@ def file_doc(file: FileFacts) -> dict[str, JSON]:
             "bytes": file.size, "conflicts": 0}  # fmt: skip
 
 
+def copied_doc(agent: str, path: str, size: int, made_from: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The same of a file of a session's copy. `made_from` has `rev`, `at` and `by` where it is as it was handed out;
+    what the session has changed has none of them yet.
+    """
+    known = {name: made_from.get(name) for name in ("rev", "at", "by")}
+    return {"agent": agent, "path": path, "file": path, **known, "bytes": size, "conflicts": 0}
+
+
+def text_doc(data: bytes) -> dict[str, JSON]:
+    """A file's bytes as text. What is not UTF-8 is whole in `base64` only."""
+    shown = data.decode("utf-8", "replace")
+    raw = None if shown.encode() == data else base64.b64encode(data).decode()
+    return {"bytes": len(data), "text": shown, "base64": raw}
+
+
+def first_line(data: bytes) -> str:
+    """How a file begins, for a list."""
+    lines = data[:FIRST_LINE_READ].decode("utf-8", "replace").strip().splitlines()
+    return lines[0][:FIRST_LINE] if lines else ""
+
+
 def written_doc(change: Change, verdict: Verdict, world: World, actor: Actor) -> dict[str, JSON]:
     """What an act has written (or found written already), for the one who asked."""
     # Imported here: reads, which are most of all calls, never need it.
@@ -67,6 +94,14 @@ def written_doc(change: Change, verdict: Verdict, world: World, actor: Actor) ->
                 return {"id": None, "agent": effect.agent, "parent": effect.parent, "text": effect.text,
                         "at": to_text(world.now), "by": actor.by}  # fmt: skip
     return _unchanged(change, verdict, world)
+
+
+def verdict_doc(change: Change, verdict: Verdict) -> dict[str, JSON]:
+    """What became of one change of a change set; `approval` is the number of the one that holds it."""
+    from swarmd.core.changes import act_of, target_of
+
+    return {"act": act_of(change), "target": target_of(change), "verdict": verdict.decision, "reason": verdict.reason,
+            "approval": verdict.value if verdict.decision == "held" else None}  # fmt: skip
 
 
 def _unchanged(change: Change, verdict: Verdict, world: World) -> dict[str, JSON]:

@@ -29,6 +29,8 @@ _SINCE = Arg(name="since", kind="time", required=False, help="none older than th
 _UNTIL = Arg(
     name="until", kind="time", required=False, help="none that is not older; a list's `next` goes here"
 )
+_ONWARD = Arg(name="until", required=False,
+              help="a time: only older; or `next` of an answer, with the same words: what it did not show")  # fmt: skip
 _LIST = (_SINCE, _UNTIL, _COUNT)
 _POINT = Arg(name="agent", kind="agent", help="the agent, with all below it; or `all`")
 _APPROVAL = Arg(name="id", kind="int", help="the approval's number")
@@ -89,8 +91,9 @@ _READS = (
     _read("memory_search", "Search memory and archives, keys, handoffs, and what sessions said, did and printed. All "
           'words must be there; "several words" stand together; word* is a beginning.', _TEXT, _ONE,
           Arg(name="kind", required=False, help="only this kind",
-              choices=SEARCH_KINDS), *_LIST),
-    _read("session_search", "Search what sessions said, called, were answered and printed.", _TEXT, _ONE, *_LIST),
+              choices=SEARCH_KINDS), _SINCE, _ONWARD, _COUNT),
+    _read("session_search", "Search what sessions said, called, were answered and printed.", _TEXT, _ONE, _SINCE,
+          _ONWARD, _COUNT),
     _read("memory_history", "The revisions of an agent's memory, newest first.", _OWNER,
           Arg(name="file", required=False, help="only of this file")),
     _read("memory_diff", "What has changed in a memory file since a revision.", _OWNER, _FILE, _REV,

@@ -44,8 +44,8 @@ def subject_problem(subject: str) -> str | None:
     if SUBJECT_NAME.fullmatch(subject) and ".." not in subject:
         return None
     return (
-        f"a subject has 1 to 63 of a-z, 0-9 and _ . + @ -, and starts with a letter or digit; "
-        f"{subject[:80]!r} does not"
+        f"a subject has 1 to 63 of a-z, 0-9 and _ . + @ -, starts with a letter or digit, and has no two dots in a "
+        f"row; {subject[:80]!r} is none"
     )
 
 

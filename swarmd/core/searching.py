@@ -10,6 +10,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from swarmd.core.instants import from_text
+
 TEXT_CHARACTERS = 500
 WORDS = 32
 PREFIX_CHARACTERS = 3
@@ -53,6 +55,43 @@ class Query:
     def apart(self) -> str:
         """All words, wherever they stand: whatever the expression finds, and more."""
         return " AND ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a search goes on. The newest texts that fit are ranked a window at a time: a window begins in a `second`,
+    behind so many of it (`skip`), and has `width` texts (0: as many as any). Of its hits so many were `shown`. `until`
+    is what was asked for at first.
+    """
+
+    second: str
+    skip: int = 0
+    shown: int = 0
+    width: int = 0
+    until: str | None = None
+
+    def __str__(self) -> str:
+        """As `next` of an answer has it, and `place_of` reads it."""
+        text = f"{self.second}_{self.skip}_{self.shown}_{self.width}"
+        return text if self.until is None else f"{text}_{self.until}"
+
+
+_MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z"
+_PLACE = re.compile(rf"({_MOMENT})_(\d{{1,5}})_(\d{{1,3}})_(\d{{1,3}})(?:_({_MOMENT}))?", re.ASCII)
+
+
+def place_of(text: object) -> Place | None:
+    """The place that the text names, or None where it is something else, as a time."""
+    found = _PLACE.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return None
+    second, skip, shown, width, until = found.groups()
+    try:
+        for moment in filter(None, (second, until)):
+            from_text(moment)
+    except ValueError:
+        return None
+    return Place(second=second, skip=int(skip), shown=int(shown), width=int(width), until=until)
 
 
 def query_of(text: str) -> Query:

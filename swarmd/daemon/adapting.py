@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from swarmd.core.adaptive import Pace, Work, after_all, begun, chosen, passed_over
+from swarmd.core.adaptive import Pace, Work
 from swarmd.core.agent import Adaptive
-from swarmd.core.instants import from_text
 from swarmd.core.tree import Tree
-from swarmd.store import adaptive, queries
+from swarmd.store import adaptive
 from swarmd.store.connections import Connection, reading
 
 if TYPE_CHECKING:
@@ -115,34 +113,5 @@ class Adapting:
 
     def _moved(self, connection: Connection, names: list[str]) -> dict[str, Pace]:
         """Who of these has another moment, or another reason, than the rows say."""
-        now = self._daemon.clock.now()
-        handled = queries.handled_until(connection, names)
-        known, live = adaptive.paces(connection, names), adaptive.with_sessions(connection)
-        found: dict[str, Pace] = {}
-        for name in names:
-            rule, until = self._rules.get(name), handled.get(name)
-            if rule is None or until is None:
-                continue
-            before = known.get(name)
-            pace = self._next(connection, name, rule, before, from_text(until), now, busy=name in live)
-            if pace is not None and pace != before:
-                found[name] = pace
-        return found
-
-    def _next(
-        self, connection: Connection, name: str, rule: Adaptive, before: Pace | None, handled: datetime,
-        now: datetime, *, busy: bool,
-    ) -> Pace | None:  # fmt: skip
-        """The agent's pace as it should be; None where it stays as it is."""
-        pace = before or begun(rule, handled)
-        used_up = before is not None and before.next <= handled
-        if before is not None and not used_up and before.next <= now:
-            return None  # it is due: the slot gets its row first
-        sessions = adaptive.ended_since(connection, name, pace)
-        if sessions:
-            pace = after_all(rule, pace, sessions)
-        elif used_up and busy:
-            return None  # the session that it started has not ended
-        elif used_up:
-            pace = passed_over(pace, now)
-        return chosen(rule, pace, self._work.get(name, Work()), now=now, handled=handled)
+        rules = {name: self._rules[name] for name in names if name in self._rules}
+        return adaptive.moved(connection, rules, self._work, self._daemon.clock.now())

@@ -110,6 +110,7 @@ class Daemon(Steps):
             check=success_check(self.host), hook=hook_runner(self.host),
             read=session_read(self.places, self.reader), reserve=self.numbers.take,
             sessions_dir=self.places.state / "sessions", secrets=known_secrets.passed_by(self.host.environ),
+            make_index=lambda: self.service.make_index(),  # noqa: PLW0108 - the service is made below
         )  # fmt: skip
         self.runs = Runs(self)
         self.starter = Starter(self.runs.run, self.clock.now, may_start=self.runs.may_start, drop=self.runs.drop,

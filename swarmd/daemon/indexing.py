@@ -77,7 +77,7 @@ class Indexing:
                 raise NoMoreTime
             return
         worked = time.monotonic() - self._working_since
-        if worked < WORK_SECONDS and not self._stop.is_set():
+        if (worked < WORK_SECONDS or self._index.is_hurried) and not self._stop.is_set():
             return
         if self._stop.wait(min(worked * RESTS, 1.0)):
             raise NoMoreTime

@@ -5,7 +5,6 @@ on its working copy, never in the store.
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from swarmd.core.approvals import HELD
 from swarmd.core.authority import keeps_none
 from swarmd.core.digests import digest
+from swarmd.core.documents import copied_doc, first_line, text_doc
 from swarmd.core.interaction_log import added_to
 from swarmd.core.memory import (
     ARCHIVE,
@@ -36,8 +36,6 @@ MEMORY_CALLS: Mapping[str, tuple[str, ...]] = {
 }
 """The calls that are answered here, with the arguments they take (beside `agent`)."""
 READS = ("memory_list", "memory_show")
-REVISION = ("rev", "at", "by")
-"""What is told of a file of which it is known."""
 REMEMBERED = 256
 """Of calls that change something, how many answers are kept: a repeated call gets the first answer again."""
 
@@ -103,7 +101,7 @@ class MemoryDesk:
 
     async def _answer(self, message: Message) -> Reply:
         if message.call == "memory_show" and self._is_stored(message.args):
-            return await self._desk.call(message)
+            return _with_file(await self._desk.call(message))
         try:
             value = await asyncio.to_thread(self._do, message.call, dict(message.args))
             if message.call == "memory_list" and self._archived:
@@ -126,14 +124,7 @@ class MemoryDesk:
         reply = await self._desk.call(Message(id="", call="memory_list", args={"folder": ARCHIVE}))
         if reply.error is not None:
             raise Failed(reply.error)
-        return [
-            {
-                "file": row["path"],
-                "bytes": row["bytes"],
-                **{name: row[name] for name in REVISION if name in row},
-            }
-            for row in reply.value["items"]
-        ]
+        return [{**row, "file": row["path"], "first_line": None} for row in reply.value["items"]]
 
     def _do(self, call: str, args: dict[str, Any]) -> JSON:
         if not self._keeps and call != "memory_list":
@@ -165,10 +156,13 @@ class MemoryDesk:
         if not self._keeps:
             return {"items": [], "next": None}
         items = [
-            {"file": path, "bytes": len(data), **self._made_from(path, data)}
+            {**self._doc(path, data), "first_line": first_line(data)}
             for path, data in sorted(self._files().items())
         ]
         return {"items": items, "next": None}
+
+    def _doc(self, path: str, data: bytes) -> dict[str, JSON]:
+        return copied_doc(self._owner, path, len(data), self._made_from(path, data))
 
     def _made_from(self, path: str, data: bytes) -> Mapping[str, JSON]:
         """Which revision a file of the copy is; nothing where the session has changed or made it."""
@@ -178,10 +172,7 @@ class MemoryDesk:
         data = self._files().get(file)
         if data is None:
             raise NotFound(f"there is no memory file {file[:200]!r}")
-        try:
-            return {"file": file, "text": data.decode("utf-8")}
-        except UnicodeDecodeError:
-            return {"file": file, "base64": base64.b64encode(data).decode("ascii")}
+        return {**self._doc(file, data), **text_doc(data)}
 
     def _write(self, file: str, text: str) -> JSON:
         return self._put(file, self._files(), _utf8(text))
@@ -200,7 +191,7 @@ class MemoryDesk:
             take_away(self._folder, file)
         except OSError as error:
             raise Refused(f"{file}: {error.strerror}") from None
-        return {"file": file, **self._word(file)}
+        return {**copied_doc(self._owner, file, 0, {}), **self._word(file)}
 
     def _put(self, file: str, files: dict[str, bytes], data: bytes) -> JSON:
         self._may_change(file)
@@ -215,17 +206,24 @@ class MemoryDesk:
             put(self._folder, file, data)
         except OSError as error:
             raise Refused(f"{file}: {error.strerror}") from None
-        return {"file": file, "bytes": len(data), **self._word(file)}
+        return {**self._doc(file, data), **self._word(file)}
 
     def _word(self, file: str) -> dict[str, JSON]:
         """What is said beside the answer: a change of such a file is kept back at the commit."""
-        return {"staged": True, "held": HELD} if matches(file, self._held) else {}
+        return {"staged": True, "held": HELD} if matches(file, self._held) else {"staged": True}
 
     def _may_change(self, file: str) -> None:
         if problem := path_problem(file):
             raise Refused(problem)
         if matches(file, self._read_only):
             raise Refused(f"{file} is read-only for {self._owner}")
+
+
+def _with_file(reply: Reply) -> Reply:
+    """The store's answer about a file, with its name as the copy's files have it too."""
+    if not isinstance(reply.value, dict) or "path" not in reply.value:
+        return reply
+    return Reply(value={**reply.value, "file": reply.value["path"]})
 
 
 def _utf8(text: str) -> bytes:

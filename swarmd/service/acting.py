@@ -97,12 +97,22 @@ class Service:
 
     def _read(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
         if name in acts.SEARCHES:
-            with suppress(
-                StoreError, OSError
-            ):  # else what is there is searched, and the answer says until when
-                self.index.bring_up_to_date(SEARCH_SECONDS)
+            # What cannot be done is left out: what there is is searched, and the answer says until when.
+            with suppress(StoreError, OSError):
+                if self.make_index():
+                    self.index.bring_up_to_date(SEARCH_SECONDS)
         with opening.telling_damage(self.places.state), reading(self.store.reader()):
             return read(self.view(caller), name, args)
+
+    def make_index(self) -> bool:
+        """Whether the search index was made already; else it is made now, as far as a search can wait for that, and
+        the rest by whoever keeps it. Raises StoreError and OSError where it cannot be written.
+        """
+        if self.index.is_made:
+            return True
+        self.control.wake_index()
+        self.index.make(SEARCH_SECONDS)
+        return False
 
     def _act(self, caller: Operator, name: str, args: Mapping[str, Any]) -> JSON:
         """One act is a change set of one; what it touches is judged and written in one transaction."""

@@ -31,7 +31,7 @@ def _agents(view: View, only: str | None = None) -> list[dict[str, JSON]]:
     running = {row["agent"]: row["id"] for row in session_reads.live(connection) if row["state"] == "running"}
     last = session_reads.last_sessions(connection)
     work = queries.open_work(connection)
-    paces = adaptive.paces(connection)
+    paces = _paces(view, [name for name in tree.agents if only is None or name == only])
     return [
         rows.agent_doc(
             agent, held=rows.held_by(name, tree.above(name), pauses), pauses=pauses,
@@ -102,7 +102,7 @@ def why(view: View, args: Args) -> JSON:
     definition = view.tree.agent(agent)
     pauses = queries.pauses(view.connection)
     held = rows.held_by(agent, view.tree.above(agent), pauses)
-    pace = adaptive.pace(view.connection, agent)
+    pace = _paces(view, [agent]).get(agent)
     fire = None if definition is None else rows.next_start(definition, view.now, pace)
     return {
         "items": [rows.slot_doc(row) for row in slots],
@@ -111,6 +111,17 @@ def why(view: View, args: Args) -> JSON:
         "consolidation": None if definition is None else _consolidation(view, definition),
         "sessions": [session_doc(view, row, []) for row in _beside_slots(view, agent, at)],
     }
+
+
+def _paces(view: View, names: Sequence[str]) -> dict[str, Pace]:
+    """Those of adaptive schedules, by the state as it is now: the daemon may not have looked at it yet."""
+    agents = {name: view.tree.agent(name) for name in names}
+    rules = {
+        name: agent.when.adaptive
+        for name, agent in agents.items()
+        if agent is not None and agent.when.adaptive is not None
+    }
+    return adaptive.as_it_is(view.connection, rules, view.now) if rules else {}
 
 
 def _consolidation(view: View, agent: Agent) -> JSON:
@@ -169,7 +180,7 @@ def _fires(view: View, name: str, count: int) -> list[tuple[datetime, dict[str, 
     if agent is None or not agent.enabled:
         return []
     schedule, reason = rows.schedule_of(agent), None
-    if agent.when.adaptive is not None and (pace := adaptive.pace(view.connection, name)) is not None:
+    if agent.when.adaptive is not None and (pace := _paces(view, [name]).get(name)) is not None:
         schedule, reason = ChosenSchedule(instant=pace.next), pace.reason
     if schedule is None:
         return []

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from swarmd.core.documents import file_doc, memory_doc
+from swarmd.core.documents import FIRST_LINE_READ, file_doc, first_line, memory_doc, text_doc
 from swarmd.core.memory import is_archive, path_problem
 from swarmd.core.owners import shared_name, shared_owner, subject_owner
 from swarmd.errors import BadInput, NotFound
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 ARCHIVED_READ = 50
 """Of how many archived files a list has the first line."""
-FIRST_LINE_READ = 4096
 
 
 def memory_list(view: View, args: Args) -> JSON:
@@ -40,12 +38,10 @@ def memory_list(view: View, args: Args) -> JSON:
 
 
 def _first_line(shown: Untainted, document: Document | None) -> str:
-    data = b"" if document is None or document.data is None else document.data
-    if document is not None:
-        data = data[:FIRST_LINE_READ].lstrip().partition(b"\n")[0]
-        data = shown.text(document.path, data)
-    lines = data.decode("utf-8", "replace").strip().splitlines()
-    return lines[0][:200] if lines else ""
+    if document is None or document.data is None:
+        return ""
+    data = document.data[:FIRST_LINE_READ].lstrip().partition(b"\n")[0]
+    return first_line(shown.text(document.path, data))
 
 
 def memory_show(view: View, args: Args) -> JSON:
@@ -64,10 +60,7 @@ def memory_show(view: View, args: Args) -> JSON:
             f"{agent} has no memory file {path!r} any more; swarmd memory history {agent} shows what it was"
         )
     past = rev if args.get("rev") is not None else None
-    data = Untainted(view, agent).text(path, data, rev=past)
-    shown = data.decode("utf-8", "replace")
-    raw = None if shown.encode() == data else base64.b64encode(data).decode()
-    return {**memory_doc(document), "rev": rev, "bytes": len(data), "text": shown, "base64": raw}
+    return {**memory_doc(document), "rev": rev, **text_doc(Untainted(view, agent).text(path, data, rev=past))}
 
 
 def path_of(args: Args) -> str:

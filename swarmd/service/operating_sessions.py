@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from swarmd.core.changes import Report, WriteMemory
+from swarmd.core.documents import verdict_doc
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.caller import Operator
@@ -46,7 +47,8 @@ def _shown(service: Service, caller: Operator, row: windows.Row) -> JSON:
 
 def session_apply(service: Service, caller: Operator, args: Args) -> JSON:
     """Commit a session's draft: judged as its agent, or with `as_operator` in the operator's own name. What comes of
-    it stands in the session, so that it is traced and reverted with it.
+    it stands in the session, so that it is traced and reverted with it. `applied` of the answer says what became of
+    each change: what needs an operator's approval is held for it, and not saved.
     """
     row = named(service.view(caller), args.get("session"))
     changes = sessions.draft(service.store.reader(), row["id"])
@@ -65,9 +67,10 @@ def session_apply(service: Service, caller: Operator, args: Args) -> JSON:
         ]
     else:
         actor = Actor(by=f"{caller.by} as {row['agent']}", agent=row["agent"], **of_session)
-    service.commit(actor, changes, act="session_apply", target=_target(row), part=row["checkpoints"] + 1,
+    done = service.commit(actor, changes, act="session_apply", target=_target(row), part=row["checkpoints"] + 1,
                    also=lambda connection: sessions.close_draft(connection, row["id"], "applied"))  # fmt: skip
-    return _shown(service, caller, row)
+    verdicts = zip(done.changes, done.folded.verdicts, strict=True)
+    return {**_shown(service, caller, row), "applied": [verdict_doc(*one) for one in verdicts]}
 
 
 def session_discard(service: Service, caller: Operator, args: Args) -> JSON:

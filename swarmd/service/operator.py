@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from swarmd.core.acts import SEARCHES
 from swarmd.core.world import Actor
-from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, StoreUnusable
+from swarmd.errors import KINDS, NO_UTF8, BadInput, Failed, NotFound, StoreUnusable, SwarmdError
 from swarmd.places import Places
 from swarmd.service import freshness
 from swarmd.service.caller import this_operator
@@ -28,6 +28,8 @@ RUNTIME = "runtime"
 """The file of the state folder in which a daemon says where its sockets are."""
 LOCK_SECONDS = 30.0
 READERS_WAIT_SECONDS = 2.0
+DAEMON_SECONDS = 10.0
+"""So long the daemon may take for a search; then what there is is searched here."""
 ANSWER_BYTES = 256 * 2**20
 
 
@@ -46,6 +48,8 @@ class Reader:
     def call(self, name: str, args: Mapping[str, Any], as_agent: str | None = None) -> JSON:
         """A read's document."""
         if name in SEARCHES:
+            if (answer := _asked_for(self.places, name, args, as_agent)) is not None:
+                return answer
             _index(self.places)
         world = SqlWorld(self.connection, utc_now())
         operator = this_operator(as_agent)
@@ -92,6 +96,20 @@ def _may_make(places: Places) -> bool:
     if not state.is_dir() or not os.access(state, os.W_OK) or opening.owner_problem(state) is not None:
         return False
     return not opening.is_locked(state)
+
+
+def _asked_for(places: Places, name: str, args: Mapping[str, Any], as_agent: str | None) -> JSON:
+    """The answer of the daemon to a search, where the index is not made yet: only it may make it. None where there is
+    no daemon that can be asked.
+    """
+    from swarmd.store.indexing import state_of
+
+    if state_of(places.state).complete is not None:
+        return None
+    try:
+        return replace(socket_client(places), patience_seconds=DAEMON_SECONDS).call(name, args, as_agent)
+    except (OSError, SwarmdError):  # what it refuses is refused here too
+        return None
 
 
 def _index(places: Places) -> None:

@@ -5,14 +5,14 @@ each hit on the rows as they are now, so that an index which lags behind shows n
 from __future__ import annotations
 
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core import authority
 from swarmd.core.names import unknown_agent
 from swarmd.core.owners import agent_of_owner, subject_of
-from swarmd.core.searching import NothingToFind, Query, query_of
+from swarmd.core.searching import NothingToFind, Query, place_of, query_of
 from swarmd.core.snippets import Snippet, snippet_of
 from swarmd.errors import BadInput, NotFound, Refused, StoreUnusable
 from swarmd.service.quarantined import Untainted
@@ -47,7 +47,8 @@ def session_search(view: View, args: Args) -> JSON:
 
 
 def _search(view: View, args: Args, kinds: Sequence[str] | None) -> JSON:
-    asked = window(args, SHOWN)
+    begin = place_of(args.get("until"))
+    asked = window(args if begin is None else {**args, "until": begin.until}, SHOWN)
     try:
         query = query_of(text(args, "text"))
     except NothingToFind as error:
@@ -64,15 +65,20 @@ def _search(view: View, args: Args, kinds: Sequence[str] | None) -> JSON:
             with closing(connection):
                 complete = search.complete_until(connection)
                 seen = _seen(view, search.owners(connection), agent)
-                wish = search.Wish(query=query, seen=seen, kinds=kinds, since=asked.since, until=asked.until)
+                wish = search.Wish(query=query, seen=seen, kinds=kinds, since=asked.since, until=asked.until,
+                                   begin=begin)  # fmt: skip
                 found = search.search(connection, wish)
     except StoreError as error:
         raise _unanswered(view, error) from error
-    shown = list(islice(_standing(view, _best_first(found.hits, query)), asked.n + 1))
+    before = 0 if begin is None else begin.shown
+    standing = _standing(view, _best_first(found.hits, query))
+    shown = list(islice(standing, before, before + asked.n + 1))
+    more = len(shown) > asked.n and found.window is not None
+    rest = replace(found.window, shown=before + asked.n) if more and found.window is not None else found.rest
     return {
         "items": shown[: asked.n],
-        "next": found.before,
-        "more": len(shown) > asked.n,
+        "next": None if rest is None else str(rest),
+        "more": more,
         "indexed_until": complete.stands(view.connection),
     }
 

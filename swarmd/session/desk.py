@@ -13,7 +13,7 @@ from swarmd.core import acts, asking
 from swarmd.core.agent import Agent
 from swarmd.core.approvals import HELD, held_because
 from swarmd.core.changes import Change, SetKey, UnsetKey, WriteMemory, act_of, owners_of
-from swarmd.core.documents import written_doc
+from swarmd.core.documents import verdict_doc, written_doc
 from swarmd.core.judge import judge
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.staging import Effect, KeyWritten, Staged, Verdict
@@ -372,7 +372,7 @@ class SessionDesk:
         lines = zip(saved.changes, verdicts, strict=True)
         return {
             "checkpoint": number,
-            "changes": [{**line(change), "verdict": verdict.decision} for change, verdict in lines],
+            "changes": [verdict_doc(change, verdict) for change, verdict in lines],
             "superseded": [note.reason for note in self.tally.superseded],
         }
 

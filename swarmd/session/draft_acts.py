@@ -7,11 +7,12 @@ from typing import Any
 
 from swarmd.core.approvals import held_because
 from swarmd.core.changes import Change
+from swarmd.core.documents import verdict_doc
 from swarmd.core.judge import held, judge
 from swarmd.core.staging import Staged, Verdict
 from swarmd.core.world import Actor
 from swarmd.session.drafts import TakenUp
-from swarmd.session.tally import Tally, line, note
+from swarmd.session.tally import Tally, note
 from swarmd.store import sessions
 from swarmd.store.connections import Connection
 from swarmd.store.past import Past
@@ -49,5 +50,5 @@ def taken_up(
             notes.append(note(change, verdict, masked))
         if why := held_because(actor, change, world.tree):
             verdict = held(verdict, why)
-        lines.append({**line(change), "verdict": verdict.decision, "reason": verdict.reason})
+        lines.append(verdict_doc(change, verdict))
     return TakenUp(how="applied", changes=tuple(staged)), lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from swarmd.core.wire import Message, Reply
@@ -24,6 +25,8 @@ async def looked_up(ports: Ports, actor: Actor, message: Message, past: Past | N
 
 
 def _read(ports: Ports, actor: Actor, message: Message, past: Past | None) -> Any:
+    with suppress(StoreError, OSError):  # what there is is searched, and the answer says until when
+        ports.make_index()
     connection = ports.reader if ports.own_reader is None else ports.own_reader()
     with reading(connection):
         world = world_at(connection, ports.clock.now(), past)

@@ -64,6 +64,8 @@ class Ports:
     secrets: Callable[[Mapping[str, Any], str], tuple[str, ...]] = lambda _options, _folder: ()
     """Values to be masked, for these runner options of a file in this folder."""
     hook: RunHook = no_hooks
+    make_index: Callable[[], object] = lambda: None
+    """Makes the search index where there is none, from the thread that is about to search."""
     own_reader: Callable[[], Connection] | None = None
     """The reading connection of the thread that asks; None: `reader` serves all."""
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from swarmd.core.adaptive import UPKEEP, Ended, Pace, Work, says_work
+from swarmd.core.adaptive import UPKEEP, Ended, Pace, Work, after_all, begun, chosen, passed_over, says_work
+from swarmd.core.agent import Adaptive
 from swarmd.core.instants import from_text, to_text
+from swarmd.store import queries
 from swarmd.store.rows import UNSETTLED
 
 LOOKED_BACK = 20
@@ -116,6 +118,65 @@ def work(connection: sqlite3.Connection, wanted: Wanted) -> dict[str, Work]:
         name: Work(handoffs=handoffs.get(name, 0), keys=tuple(keys.get(name, ())))
         for name in handoffs.keys() | keys.keys()
     }
+
+
+def moved(
+    connection: sqlite3.Connection, rules: Mapping[str, Adaptive], pending: Mapping[str, Work], now: datetime
+) -> dict[str, Pace]:
+    """Who of these has another moment, or another reason, than the rows say; `pending` as `work` tells it."""
+    names = list(rules)
+    handled = queries.handled_until(connection, names)
+    known, live = paces(connection, names), with_sessions(connection)
+    found: dict[str, Pace] = {}
+    for name, rule in rules.items():
+        until, before = handled.get(name), known.get(name)
+        if until is None:
+            continue
+        state = _State(before=before, work=pending.get(name, Work()), handled=from_text(until), now=now)
+        pace = _next(connection, name, rule, state, busy=name in live)
+        if pace is not None and pace != before:
+            found[name] = pace
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What an agent's next moment is chosen by, beside its sessions."""
+
+    before: Pace | None
+    work: Work
+    handled: datetime
+    now: datetime
+
+
+def _next(
+    connection: sqlite3.Connection, name: str, rule: Adaptive, state: _State, *, busy: bool
+) -> Pace | None:
+    """The agent's pace as it should be; None where it stays as it is."""
+    before, handled, now = state.before, state.handled, state.now
+    pace = before or begun(rule, handled)
+    used_up = before is not None and before.next <= handled
+    if before is not None and not used_up and before.next <= now:
+        return None  # it is due: the slot gets its row first
+    sessions = ended_since(connection, name, pace)
+    if sessions:
+        pace = after_all(rule, pace, sessions)
+    elif used_up and busy:
+        return None  # the session that it started has not ended
+    elif used_up:
+        pace = passed_over(pace, now)
+    return chosen(rule, pace, state.work, now=now, handled=handled)
+
+
+def as_it_is(connection: sqlite3.Connection, rules: Mapping[str, Adaptive], now: datetime) -> dict[str, Pace]:
+    """The paces of these as the daemon's next look, which may be a second away, will choose them; without those for
+    whom no moment was ever chosen.
+    """
+    known = paces(connection, list(rules))
+    if not known:
+        return {}
+    pending = work(connection, Wanted.of({name: rules[name].work for name in known}))
+    return {**known, **moved(connection, {name: rules[name] for name in known}, pending, now)}
 
 
 def version(connection: sqlite3.Connection) -> Any:

@@ -27,6 +27,8 @@ COMMIT_SECONDS = 0.5
 """No transaction of the index is open for much longer."""
 SEARCH_SECONDS = 3.0
 """As long a search may take to bring the index up to date before it begins."""
+HURRY_SECONDS = 10.0
+"""So long rounds do not rest after a search that has found no whole index: a small one is made by then."""
 ANEW_SECONDS = 3600.0
 """An index that is damaged again so soon is not made anew another time."""
 SWEEP = timedelta(days=1)
@@ -47,6 +49,29 @@ class SearchIndex:
         self._now = now
         self._one = threading.Lock()
         self._not_anew_before = 0.0
+        self._hurried_until = 0.0
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it was ever complete since it was begun."""
+        return state_of(self._state).complete is not None
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether somebody waits for it to be made: a round rests later then."""
+        return time.monotonic() < self._hurried_until
+
+    def make(self, seconds: float) -> None:
+        """Make an index that was never complete, for about so many seconds at most: by the round that is under way,
+        which does not rest now, or by one of its own. Raises as `bring_up_to_date`.
+        """
+        deadline = time.monotonic() + seconds
+        self._hurried_until = time.monotonic() + HURRY_SECONDS
+        if self._one.acquire(timeout=seconds):
+            try:
+                self._round(max(deadline - time.monotonic(), 0.0), lambda: None)
+            finally:
+                self._one.release()
 
     def bring_up_to_date(self, seconds: float | None = None, pause: Pause = lambda: None) -> bool:
         """Do a round, of at most about so many seconds; whether nothing is left to be done. `pause` is called between

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from swarmd.core.instants import to_text
-from swarmd.core.searching import CLOSE, OPEN, Query, indexed
+from swarmd.core.searching import CLOSE, OPEN, Place, Query, indexed
 from swarmd.store import search_due, texts
 from swarmd.store.search_units import BY_MEMORY, KINDS, SECOND, first_number
 
 CANDIDATES = 200
 """Of so many texts, the newest that fit, the best are chosen."""
 SECONDS = 0.25
-"""A search that has taken as long ends with what it has found, and says how far back it has looked."""
+"""A search that has taken as long ends with what it has found, and says where it goes on."""
 SCOPE_WORDS = 80
 """As many owners are asked for in the index itself; of more the rows are looked at one by one, and most are theirs."""
 FEW_WORDS = 8
@@ -66,6 +66,13 @@ class Wish:
     kinds: Sequence[str] | None = None
     since: str | None = None
     until: str | None = None
+    begin: Place | None = None
+    """Where it goes on; None: it begins."""
+
+    @property
+    def highest(self) -> str | None:
+        """The newest second that may have something."""
+        return self.until if self.begin is None else self.begin.second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +95,11 @@ class Hit:
 
 @dataclass(slots=True)
 class Found:
-    """Newest first. `before`: older ones than that moment were not looked at; None: there are none."""
+    """The hits of one window, newest first; its own place, and that of the next; None: there is none."""
 
     hits: list[Hit] = field(default_factory=list)
-    before: str | None = None
+    window: Place | None = None
+    rest: Place | None = None
 
 
 def owners(connection: sqlite3.Connection) -> list[Owner]:
@@ -121,37 +129,80 @@ def complete_until(connection: sqlite3.Connection) -> Complete:
 
 
 def search(connection: sqlite3.Connection, wish: Wish) -> Found:
-    """The newest CANDIDATES that fit. The newest part is always looked through; further ones while there is time."""
+    """One window of the newest CANDIDATES that fit. What reaches up to where it begins is always looked through;
+    older parts of the index while there is time, or as far as they were the first time.
+    """
     if wish.seen is not None and not wish.seen.words:
         return Found()
-    deadline = time.monotonic() + SECONDS
+    begin, deadline = wish.begin, time.monotonic() + SECONDS
     low = 0 if wish.since is None else first_number(wish.since)
-    high = 2**62 if wish.until is None else first_number(wish.until) + SECOND - 1
+    high = 2**62 if wish.highest is None else first_number(wish.highest) + SECOND - 1
     parts = connection.execute(
-        "SELECT part, last FROM parts WHERE rows > 0 AND last >= ? AND first <= ? ORDER BY last DESC",
+        "SELECT part, last, min(last, ?2) AS top FROM parts WHERE rows > 0 AND last >= ?1 AND first <= ?2 "
+        "ORDER BY top DESC, part DESC",
         (low, high),
     ).fetchall()
+    most = CANDIDATES + 1 + (0 if begin is None else begin.skip)
     rows: list[sqlite3.Row] = []
-    for number, part in enumerate(parts):
-        if len(rows) > CANDIDATES and rows[CANDIDATES]["id"] > part["last"]:
+    cut: int | None = None
+    for part in parts:
+        if len(rows) == most and rows[-1]["id"] > part["last"]:
             break
-        more = _in_part(connection, part["part"], wish, (low, high), deadline if number else None)
+        # All parts of the first second are looked at, so that whoever goes on gets further each time.
+        must = part["top"] // SECOND == parts[0]["top"] // SECOND or (begin is not None and begin.shown > 0)
+        look = _Look(wish=wish, span=(low, high), most=most, deadline=None if must else deadline)
+        more = _in_part(connection, part["part"], look)
         if more is None:
-            return Found(hits=_hits(rows, wish), before=_second(min(part["last"], high), 1))
-        rows = sorted([*rows, *more], key=lambda row: int(row["id"]), reverse=True)[: CANDIDATES + 1]
-    return Found(hits=_hits(rows, wish), before=_rest(rows))
+            cut = part["top"]
+            break
+        rows = sorted([*rows, *more], key=lambda row: int(row["id"]), reverse=True)[:most]
+    return _window(rows, wish, cut)
 
 
-def _in_part(
-    connection: sqlite3.Connection, part: int, wish: Wish, span: tuple[int, int], deadline: float | None
-) -> list[sqlite3.Row] | None:
+def _window(rows: list[sqlite3.Row], wish: Wish, cut: int | None) -> Found:
+    """The window, of the newest rows from its second on. `cut`: the number from which on there was no time to look."""
+    begin = wish.begin
+    if cut is not None:
+        rows = [row for row in rows if row["id"] > cut]
+    skip, width = (0, 0) if begin is None else (begin.skip, begin.width)
+    end = min(skip + (width or CANDIDATES), len(rows))
+    left = rows[end]["id"] if end < len(rows) else cut
+    if not rows[skip:end]:
+        return Found(rest=_rest(rows, wish, left))
+    own = Place(
+        second=_second(rows[0]["id"]) if begin is None else begin.second, skip=skip,
+        width=width if cut is None else end - skip, until=wish.until,
+    )  # fmt: skip
+    return Found(hits=_hits(rows[skip:end], wish), window=own, rest=_rest(rows[:end], wish, left))
+
+
+def _rest(before: Sequence[sqlite3.Row], wish: Wish, left: int | None) -> Place | None:
+    """Where the window begins that has the row `left`, behind those `before` it; None: there is none."""
+    if left is None:
+        return None
+    skip = sum(row["id"] // SECOND == left // SECOND for row in before)
+    return Place(second=_second(left), skip=skip, until=wish.until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What is looked for in a part: numbers within `span`, `most` rows, before the deadline where there is one."""
+
+    wish: Wish
+    span: tuple[int, int]
+    most: int
+    deadline: float | None
+
+
+def _in_part(connection: sqlite3.Connection, part: int, look: _Look) -> list[sqlite3.Row] | None:
     """The newest of one part, one more than are wanted; None where the time was over."""
+    deadline = look.deadline
     if deadline is not None:
         if time.monotonic() > deadline:
             return None
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:
-        return _newest(connection, part, wish, span)
+        return _newest(connection, part, look)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
@@ -160,36 +211,35 @@ def _in_part(
         connection.set_progress_handler(None, 0)
 
 
-def _newest(
-    connection: sqlite3.Connection, part: int, wish: Wish, span: tuple[int, int]
-) -> list[sqlite3.Row]:
+def _newest(connection: sqlite3.Connection, part: int, look: _Look) -> list[sqlite3.Row]:
+    wish = look.wish
     if wish.seen is None:
-        return _rows(connection, part, _expression(wish), span)
+        return _rows(connection, part, _expression(wish), look)
     alone, words = _expression(wish), wish.seen.words
     scoped = f"{alone} AND {{scope}} : ({' OR '.join(words)})"
     if len(words) <= FEW_WORDS:
-        return _rows(connection, part, scoped, span)
+        return _rows(connection, part, scoped, look)
     # First whether there is anything at all: what has a rare word costs nothing to look at, and to ask for many owners
     # costs much.
     few = connection.execute(
         f"SELECT rowid FROM part_{part} WHERE part_{part} MATCH ? AND rowid BETWEEN ? AND ? "
         "ORDER BY rowid DESC LIMIT ?",
-        (_expression(wish, apart=True), *span, FEW + 1),
+        (_expression(wish, apart=True), *look.span, FEW + 1),
     ).fetchall()
     if not few:
         return []
     if len(few) <= FEW:
-        return [row for row in _rows(connection, part, alone, span) if _is_seen(row, wish.seen)]
+        return [row for row in _rows(connection, part, alone, look) if _is_seen(row, wish.seen)]
     if len(words) <= SCOPE_WORDS:
-        return _rows(connection, part, scoped, span)
-    return _rows(connection, part, alone, span, wish.seen)
+        return _rows(connection, part, scoped, look)
+    return _rows(connection, part, alone, look, wish.seen)
 
 
 def _rows(
     connection: sqlite3.Connection,
     part: int,
     expression: str,
-    span: tuple[int, int],
+    look: _Look,
     seen: Seen | None = None,
 ) -> list[sqlite3.Row]:
     condition, values = _condition(seen)
@@ -201,7 +251,7 @@ def _rows(
         "CROSS JOIN sources s ON s.id = u.source CROSS JOIN owners o ON o.id = u.owner "
         f"LEFT JOIN owners p ON p.id = u.other WHERE part_{part} MATCH ? AND part_{part}.rowid BETWEEN ? AND ?"
         f"{condition} ORDER BY part_{part}.rowid DESC LIMIT ?",
-        (OPEN, CLOSE, expression, *span, *values, CANDIDATES + 1),
+        (OPEN, CLOSE, expression, *look.span, *values, look.most),
     ).fetchall()
 
 
@@ -242,22 +292,13 @@ def _hits(rows: Sequence[sqlite3.Row], wish: Wish) -> list[Hit]:
     return [
         Hit(kind=row["kind"], owner=row["owner"], other=row["other"], name=row["name"], version=row["version"],
             place=row["place"], at=row["at"], by=row["by"], marked=row["marked"], hidden=row["scope"].startswith("q"))
-        for row in rows[:CANDIDATES]
+        for row in rows
         if (wish.since is None or row["at"] >= wish.since) and (wish.until is None or row["at"] < wish.until)
     ]  # fmt: skip
 
 
-def _rest(rows: Sequence[sqlite3.Row]) -> str | None:
-    """Before which moment those are that were left out; None: there are none."""
-    if len(rows) <= CANDIDATES:
-        return None
-    left = rows[CANDIDATES]["id"]
-    # Those of one second may come twice; where all are of one second, the rest of it is passed over.
-    return _second(left, 0 if rows[0]["id"] // SECOND == left // SECOND else 1)
-
-
-def _second(number: int, after: int) -> str:
-    return to_text(datetime.fromtimestamp(min(number // SECOND + after, _LAST_SECOND), UTC))
+def _second(number: int) -> str:
+    return to_text(datetime.fromtimestamp(min(number // SECOND, _LAST_SECOND), UTC))
 
 
 # -- what has become of it -----------------------------------------------------------------------------------

@@ -155,6 +155,10 @@ SAMPLES: dict[str, Document] = {
     "skill_show": {**SKILL, "agent": "studio", "file": "SKILL.md", "text": "notes\n", "base64": None, "files": [{"file": "scripts/a.py", "bytes": 12}]},
     "session_list": listing(SESSION),
     "session_show": SHOWN,
+    "session_apply": {**SHOWN, "applied": [
+        {"act": "ctx_set", "target": f"studio/{NASTY}", "verdict": "held", "reason": NASTY, "approval": 13},
+        {"act": "ctx_set", "target": "studio/status", "verdict": "done", "reason": "", "approval": None},
+    ]},
     "session_log": LOG,
     "session_trace": {**listing({"act": "set_key", "target": "k", "shown_to": [{"session": 8, "agent": "b", "how": "files", "through": 7}]}), "session": 7, "agent": "studio"},
     "session_export": {"session": SHOWN, "log": LOG, "prompt": {"from": "rebuilt", "system": "S", "user": NASTY, "why_not": None}},

@@ -136,6 +136,41 @@ def test_a_checkpoint_says_what_was_saved(swarmd):
     assert ran.err == "swarmd: overtaken, and not saved: the key x\n"
 
 
+def test_a_checkpoint_of_a_session_that_saves_nothing_says_so(swarmd):
+    told = {"checkpoint": None, "changes": [{"act": "ctx_set", "target": "studio/k"}], "superseded": []}
+    ran = swarmd("checkpoint", session=True, checkpoint=told)
+    assert ran.text.startswith("nothing is saved of this session; 1 change would be\n  ctx_set  studio/k")
+
+
+def change(verdict, approval=None):
+    return {"act": "ctx_set", "target": "studio/k", "verdict": verdict, "reason": "r", "approval": approval}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([change("done"), change("nothing")], "the draft of session 7 is saved\n"),
+        ([change("held", 13)], "the draft of session 7: 0 changes saved; 1 held: approval 13\n"),
+        (
+            [change("held", 13), change("held", 4), change("held", 13), change("done"), change("superseded")],
+            "the draft of session 7: 1 change saved; 3 held: approval 4, 13; 1 overtaken, and dropped\n",
+        ),
+    ],
+)
+def test_an_applied_draft_says_what_of_it_is_saved_and_what_is_held(changes, words, swarmd):
+    ran = swarmd("session", "apply", "7", session_apply={**SESSION, "applied": changes})
+    assert ran.text.startswith(words)
+    assert ran.text.count("[held]") == sum(c["verdict"] == "held" for c in changes)
+
+
+def test_a_draft_that_is_taken_up_says_what_will_be_held(swarmd):
+    told = {"session": 3, "changes": [change("done"), change("held")], "staged": True}
+    ran = swarmd("draft", "apply", session=True, draft_apply=told)
+    assert ran.text.startswith(
+        "the draft of session 3: 1 change staged; 1 held for an operator's approval (saved when the session ends well)\n"
+    )
+
+
 def test_a_fault_of_ours_is_one_line_too(swarmd):
     ran = swarmd("status", status=ValueError("what\never"))
     assert (ran.status, ran.err) == (

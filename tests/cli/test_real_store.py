@@ -180,6 +180,29 @@ def in_a_session(*commands):
     return swarmd("session", "log", "studio").stdout
 
 
+def test_a_sessions_own_memory_has_the_documents_of_any_other(here):
+    for owner in ("MEMORY.md", "a.md", "archive/old.md"):
+        swarmd("memory", "write", "studio", owner, f"{owner}\n")
+    asked = [
+        ("memory_list", "memory list"), ("memory_show", "memory show"), ("memory_show", "memory show archive/old.md"),
+        ("memory_show", "memory show a.md --rev 1"),
+    ]  # fmt: skip
+    outside = [
+        document(*words.replace(" list", " list studio").replace("show", "show studio").split())
+        for _, words in asked
+    ]
+    told = in_a_session(*(f"swarmd {words} --json | tr -d '\\n'; echo" for _, words in asked))
+    inside = [json.loads(line) for line in told.splitlines()]
+    folder = Path(__file__).parents[1] / "data" / "schemas"
+    for (name, words), there, here_ in zip(asked, outside, inside, strict=True):
+        assert faults(json.loads((folder / f"{name}.json").read_text()), here_) == [], words
+        assert there.keys() <= here_.keys(), words
+    for there, here_ in zip(outside[1:], inside[1:], strict=True):
+        assert {name: here_[name] for name in there} == there
+    for there, here_ in zip(outside[0]["items"], inside[0]["items"], strict=True):
+        assert {**here_, "first_line": there["first_line"]} == {**there, "file": there["path"]}
+
+
 def test_a_session_is_shown_which_revisions_its_copy_is_and_what_files_were_before(here):
     swarmd("memory", "write", "studio", "MEMORY.md", "one\n")
     swarmd("memory", "write", "studio", "MEMORY.md", "two\n")
@@ -193,10 +216,12 @@ def test_a_session_is_shown_which_revisions_its_copy_is_and_what_files_were_befo
     )
     assert told.startswith("one\n")
     listed = {row["file"]: row for row in json.loads(told[told.index("{") : told.rindex("}") + 1])["items"]}
-    assert {file: (row.get("rev"), row.get("by", "").partition(":")[0]) for file, row in listed.items()} == {
+    assert {
+        file: (row["rev"], row["by"] and row["by"].partition(":")[0]) for file, row in listed.items()
+    } == {
         "MEMORY.md": (2, "operator"),
-        "a.md": (None, ""),
-        "b.md": (None, ""),
+        "a.md": (None, None),
+        "b.md": (None, None),
     }
     assert "studio has no revision 9 of MEMORY.md" in told
 

@@ -14,6 +14,9 @@ from tests.cli.test_real_store import here
 __all__ = ["here"]
 
 
+NEXT = f"{documents.AT}_0_2_0"
+
+
 def shown(items, **facts):
     return {**listing(*items), "more": False, "indexed_until": documents.AT, **facts}
 
@@ -26,6 +29,17 @@ def test_the_words_and_options_are_the_calls_arguments(command, call, swarmd):
     assert ran.calls == [(call, {"text": "disk full", "agent": "studio", "n": 5})]
     ran = swarmd(*command, '"disk full" dep*', "--agent", "@team", **{call: shown([])})
     assert ran.calls == [(call, {"text": '"disk full" dep*', "agent": "@team"})]
+
+
+@pytest.mark.parametrize("command", ["memory", "session"])
+def test_until_takes_what_next_says_and_times_as_ever(command, swarmd):
+    def until(text):
+        ran = swarmd(command, "search", "x", "--until", text, **{f"{command}_search": shown([])})
+        return [args["until"] for _, args in ran.calls], ran.status
+
+    assert until(NEXT) == ([NEXT], 0)
+    assert until("2026-11-30T10:00+01:00") == ([documents.AT], 0)
+    assert until(f"{NEXT}_x") == ([], 2)
 
 
 def test_a_kind_is_one_of_those_there_are(swarmd):
@@ -74,9 +88,16 @@ def test_what_was_found_cannot_do_anything_to_the_terminal(swarmd):
     ("document", "words"),
     [
         (shown([]), "nothing was found; the index has what there was at 2026-"),
-        (shown([], indexed_until=None), "the search index is still being made: there may be more"),
-        (shown([HIT], more=True), "a larger -n shows it"),
-        ({**shown([HIT]), "next": documents.AT}, f"--until {documents.AT} searches it"),
+        (
+            shown([], indexed_until=None),
+            "nothing was found, but the search index is still being made: search again",
+        ),
+        (shown([HIT], indexed_until=None), "the search index is still being made: there may be more"),
+        (
+            {**shown([HIT], more=True), "next": NEXT},
+            f"there is more: the same search with --until {NEXT} shows it",
+        ),
+        ({**shown([HIT]), "next": NEXT}, f"was not looked at: the same search with --until {NEXT} shows it"),
     ],
 )
 def test_what_an_answer_leaves_open_is_said_on_standard_error(document, words, swarmd):

@@ -144,6 +144,12 @@ def test_what_cannot_be_a_folders_name_is_no_subject(subject):
     assert subject_problem(subject)
 
 
+def test_the_sentence_about_a_bad_subject_says_every_rule():
+    rules = ("1 to 63", "a-z, 0-9 and _ . + @ -", "starts with a letter or digit", "no two dots in a row")
+    for subject in ("a..b", "-x", "a b"):
+        assert [rule for rule in rules if rule not in str(subject_problem(subject))] == []
+
+
 # -- writing ------------------------------------------------------------------------------------------------
 
 

@@ -105,6 +105,28 @@ async def test_work_that_comes_during_a_long_wait_brings_it_forward(adaptive, ho
         assert adaptive.outcomes("a") == ["no_change"] * 3
 
 
+async def test_what_is_told_is_the_state_as_it_is_before_the_daemon_has_looked_at_it(adaptive):
+    def told():
+        agent, (fire,) = adaptive.call("agent_list")["items"][0], adaptive.call("next", agent="a")["fires"]
+        assert (agent["next"], agent["next_reason"]) == (fire["start"], fire["reason"])
+        assert fire["reason"] == why(adaptive)
+        assert fire["start"][11:19] == next_of(adaptive)
+        return next_of(adaptive), why(adaptive)
+
+    async with adaptive.up():
+        await adaptive.at("10:40")
+        await adaptive.at("11:00:01")
+        await adaptive.at("11:05")
+        long = told()
+        await adaptive.ask("ctx_set", agent="a", key="backlog", value="3 tickets")
+        expected = ("11:10:02", "key backlog is set: 10m after session 2")
+        assert told() == expected
+        await adaptive.tick()
+        assert told() == expected
+        await adaptive.ask("ctx_set", agent="a", key="backlog", value="0")
+        assert told() == long
+
+
 async def test_work_that_comes_late_is_done_at_once_and_work_that_goes_leaves_the_long_wait(adaptive):
     async with adaptive.up():
         for minute in ("10:40", "11:00:01", "11:40:02"):

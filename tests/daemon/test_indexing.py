@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import sqlite3
 import threading
@@ -212,3 +214,56 @@ async def test_a_round_under_way_ends_with_the_daemon_and_goes_on_with_the_next(
         await swarm.tick()
         assert len(found(swarm)) == 20
         assert (swarm.places.state / FILE).exists()
+
+
+def test_an_index_that_was_removed_is_made_for_the_first_search_of_an_operator(place):
+    """Whose command reads the files itself, but may not write the index: the daemon has the lock."""
+    place.agent("game")
+    with place.serving() as served:
+        place.swarmd("ctx", "set", "game", "k", "zebra")
+        assert json.loads(place.swarmd("memory", "search", "zebra", "--json").stdout)["indexed_until"]
+        (place.state / FILE).unlink()
+        shown = json.loads(place.swarmd("memory", "search", "zebra", "--json").stdout)
+        assert [item["kind"] for item in shown["items"]] == ["key"], served.log
+        assert shown["indexed_until"] is not None
+
+
+async def test_a_search_does_not_wait_for_the_rests_of_a_round_that_makes_the_index(swarm):
+    swarm.agent("game")
+    inside = threading.Event()
+
+    def rest(index):
+        inside.set()
+        while not index.is_hurried:
+            threading.Event().wait(0.01)
+
+    async with swarm.up() as daemon:
+        for number in range(20):
+            await swarm.ask("ctx_set", agent="game", key=f"k{number}", value="zebra")
+        index = daemon.service.index
+        (swarm.places.state / FILE).unlink(missing_ok=True)
+        round_ = threading.Thread(target=index.bring_up_to_date, kwargs={"pause": lambda: rest(index)})
+        round_.start()
+        await until(inside.is_set)
+        shown = await swarm.ask("memory_search", text="zebra")
+        assert (len(shown["items"]), shown["indexed_until"] is not None) == (20, True)
+        await asyncio.to_thread(round_.join, 10)
+
+
+async def test_an_index_that_was_removed_is_made_for_the_first_search_of_an_agent(swarm):
+    answers = []
+
+    async def asks(request, desk):
+        answers.append(await desk.call(Message(id="1", call="memory_search", args={"text": "zebra"})))
+        return await succeed(request, desk)
+
+    swarm.stage.parts["asks"] = asks
+    swarm.agent("game", "0 12 * * *", part="asks")
+    async with swarm.up() as daemon:
+        await swarm.ask("ctx_set", agent="game", key="k", value="zebra")
+        daemon.indexing._stop.set()  # its own rounds are over: nobody else makes it
+        (swarm.places.state / FILE).unlink(missing_ok=True)
+        await swarm.at("12:00:00")
+        (reply,) = answers
+        assert [item["kind"] for item in reply.value["items"]] == ["key"]
+        assert reply.value["indexed_until"] is not None

@@ -204,34 +204,49 @@ async def test_large_lines_wait_for_their_turn_and_all_come_through(served):
     assert all(value["args"]["value"] == text for value in values)
 
 
+def copied(file, size, rev=None, at=None, by=None):
+    """The document of a file of the copy, as it is for one in the store."""
+    return {"agent": "polybreak", "path": file, "file": file, "rev": rev, "at": at, "by": by, "bytes": size,
+            "conflicts": 0}  # fmt: skip
+
+
 async def test_memory_is_written_in_the_working_copy(served):
     path, desk, folder, _server = served
     assert await call(path, "memory_write", file="people/ann.md", text="é\n") == {
-        "file": "people/ann.md",
-        "bytes": 3,
+        **copied("people/ann.md", 3),
+        "staged": True,
     }
     assert await call(path, "memory_append", file="MEMORY.md", text="more") == {
-        "file": "MEMORY.md",
-        "bytes": 13,
+        **copied("MEMORY.md", 13),
+        "staged": True,
     }
     assert (folder / "MEMORY.md").read_text() == "# Notes\nmore\n"
+    handed_out = {"rev": 7, "at": "2026-11-30T09:00:00Z", "by": "operator:ada"}
     assert await call(path, "memory_show", file="MEMORY.md") == {
-        "file": "MEMORY.md",
+        **copied("MEMORY.md", 13),
         "text": "# Notes\nmore\n",
+        "base64": None,
     }
-    assert await call(path, "memory_show", file="bytes") == {"file": "bytes", "base64": "//4="}
+    assert await call(path, "memory_show", file="bytes") == {
+        **copied("bytes", 2, **handed_out),
+        "text": "\ufffd\ufffd",
+        "base64": "//4=",
+    }
     assert (await call(path, "memory_list"))["items"] == [
-        {"file": "MEMORY.md", "bytes": 13},
-        {"file": "bytes", "bytes": 2, "rev": 7, "at": "2026-11-30T09:00:00Z", "by": "operator:ada"},
-        {"file": "people/ann.md", "bytes": 3},
-        {"file": "policies/a.md", "bytes": 5},
+        {**copied("MEMORY.md", 13), "first_line": "# Notes"},
+        {**copied("bytes", 2, **handed_out), "first_line": "\ufffd\ufffd"},
+        {**copied("people/ann.md", 3), "first_line": "é"},
+        {**copied("policies/a.md", 5), "first_line": "rule"},
     ]
     assert await call(path, "memory_show", file="MEMORY.md", rev=3) == {
         "called": "memory_show",
         "args": {"file": "MEMORY.md", "rev": 3},
     }
     desk.calls.clear()
-    await call(path, "memory_delete", file="people/ann.md")
+    assert await call(path, "memory_delete", file="people/ann.md") == {
+        **copied("people/ann.md", 0),
+        "staged": True,
+    }
     with pytest.raises(NotFound):
         await call(path, "memory_show", file="people/ann.md")
     assert desk.calls == []

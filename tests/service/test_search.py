@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import timedelta
 
 import pytest
 
 from swarmd.core.agent import MemoryRules, SharedFolder
-from swarmd.core.instants import from_text
+from swarmd.core.instants import to_text
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.reading import session_read
-from swarmd.store import audit, search
+from swarmd.store import audit, search, search_units
 from swarmd.store.search_file import FILE
 from swarmd.store.world import SqlWorld
 from tests.swarm import NOW
@@ -167,7 +168,8 @@ def test_the_best_come_first_and_of_equals_the_newest(swarm):
 
 def test_a_list_says_that_it_goes_on(everywhere):
     first = everywhere.call("memory_search", text="zebra", n=3)
-    assert (len(first["items"]), first["more"], first["next"]) == (3, True, None)
+    assert (len(first["items"]), first["more"], first["next"]) == (3, True, first["next"])
+    assert first["next"] is not None
     assert everywhere.call("memory_search", text="zebra", n=100)["more"] is False
 
 
@@ -186,14 +188,105 @@ def test_older_ones_are_reached_by_next(swarm, monkeypatch):
     assert sorted(set(seen)) == sorted(f"n{minute}.md" for minute in range(35))
 
 
-def test_many_texts_of_one_second_come_to_an_end(swarm, monkeypatch):
+def pages(call, name="memory_search", **args):
+    """The items of all pages, each asked for with the `next` of the one before."""
+    found, until = [], {}
+    for _ in range(200):
+        page = call(name, **args, **until)
+        found.append([{k: v for k, v in item.items() if k != "score"} for item in page["items"]])
+        if page["next"] is None:
+            return found
+        until = {"until": page["next"]}
+    raise AssertionError("there is no end")
+
+
+def minutes(swarm, count, each=1):
+    for minute in range(count):
+        swarm.clock.go(minutes=1)
+        for number in range(each):
+            write(
+                swarm,
+                "studio",
+                "zebra " * (1 + minute * 7 % 4) + f"{minute}\n",
+                file=f"n{minute}-{number}.md",
+            )
+
+
+@pytest.mark.parametrize("candidates", [3, 10, 200])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 20])
+def test_all_pages_together_are_all_hits_and_none_twice(swarm, monkeypatch, n, candidates):
+    monkeypatch.setattr(search, "CANDIDATES", candidates)
+    minutes(swarm, 4, each=3)
+    found = [item["file"] for page in pages(swarm.call, text="zebra", n=n) for item in page]
+    assert sorted(found) == sorted(f"n{minute}-{number}.md" for minute in range(4) for number in range(3))
+
+
+def test_pages_go_on_in_the_order_of_one_long_list_as_far_as_one_is_ranked(swarm):
+    minutes(swarm, 9)
+    whole = [item["file"] for item in swarm.call("memory_search", text="zebra", n=9)["items"]]
+    paged = pages(swarm.call, text="zebra", n=2)
+    assert [len(page) for page in paged] == [2, 2, 2, 2, 1]
+    assert [item["file"] for page in paged for item in page] == whole
+
+
+def test_pages_keep_to_the_bounds_that_were_asked_for(swarm, monkeypatch):
+    monkeypatch.setattr(search, "CANDIDATES", 3)
+    minutes(swarm, 8)
+    until = to_text(NOW + timedelta(minutes=7))
+    since = to_text(NOW + timedelta(minutes=2))
+    first = swarm.call("memory_search", text="zebra", n=1, since=since, until=until)
+    found = [item["file"] for item in first["items"]]
+    while first["next"] is not None:
+        first = swarm.call("memory_search", text="zebra", n=1, since=since, until=first["next"])
+        found += [item["file"] for item in first["items"]]
+    assert sorted(found) == [f"n{minute}-0.md" for minute in range(1, 6)]
+
+
+def test_what_is_new_meanwhile_does_not_move_the_pages(swarm):
+    minutes(swarm, 4)
+    first = swarm.call("memory_search", text="zebra", n=2)
+    minutes(swarm, 1, each=5)
+    second = swarm.call("memory_search", text="zebra", n=2, until=first["next"])
+    files = {item["file"] for item in first["items"] + second["items"]}
+    assert (len(files), second["next"]) == (4, None)
+
+
+def test_pages_of_sessions_and_of_what_an_agent_may_see(everywhere):
+    for name, as_ in (("session_search", None), ("memory_search", "studio"), ("session_search", "studio")):
+        args = {} if as_ is None else {"as_": as_}
+        whole = everywhere.call(name, text="zebra", n=1000, **args)
+        assert whole["next"] is None
+        found = [
+            str(item) for page in pages(everywhere.call, name, text="zebra", n=2, **args) for item in page
+        ]
+        assert len(found) == len(set(found)) == len(whole["items"]) > 2
+
+
+def test_pages_have_an_end_and_everything_where_there_is_no_time(swarm, monkeypatch):
+    monkeypatch.setattr(search_units, "PART_ROWS", 4)
+    minutes(swarm, 6, each=3)
+    swarm.call("memory_search", text="zebra")
+    monkeypatch.setattr(search, "SECONDS", -1.0)
+    assert len(pages(swarm.call, text="zebra", n=50)) > 1, "a part was left for later"
+    for n in (1, 2, 50):
+        found = [item["file"] for page in pages(swarm.call, text="zebra", n=n) for item in page]
+        assert sorted(found) == sorted(f"n{minute}-{number}.md" for minute in range(6) for number in range(3))
+
+
+@pytest.mark.parametrize(
+    "until", ["2026-11-30T09:00:00Z_1", "x_0_0_0", "2026-13-30T09:00:00Z_0_0_0", "_0_0_0"]
+)
+def test_what_is_neither_a_time_nor_a_place_is_told(swarm, until):
+    with pytest.raises(BadInput, match="is no time"):
+        swarm.call("memory_search", text="zebra", until=until)
+
+
+def test_many_texts_of_one_second_all_come(swarm, monkeypatch):
     monkeypatch.setattr(search, "CANDIDATES", 10)
     for number in range(25):
         write(swarm, "studio", f"zebra {number}\n", file=f"n{number}.md")
-    page = swarm.call("memory_search", text="zebra", n=50)
-    assert len(page["items"]) == 10
-    assert from_text(page["next"]) == NOW
-    assert swarm.call("memory_search", text="zebra", until=page["next"])["items"] == []
+    assert [len(page) for page in pages(swarm.call, text="zebra", n=50)] == [10, 10, 5]
+    assert len({item["file"] for page in pages(swarm.call, text="zebra", n=50) for item in page}) == 25
 
 
 @pytest.mark.parametrize(

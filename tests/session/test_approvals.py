@@ -141,7 +141,7 @@ def test_what_a_checkpoint_held_stays_whatever_comes_after(swarm):
     async def script(part):
         await part.act("ctx_set", key="deploy", value="new")
         reply = await part.checkpoint()
-        assert [change["verdict"] for change in reply.value["changes"]] == ["held"]
+        assert [(change["verdict"], change["approval"]) for change in reply.value["changes"]] == [("held", 1)]
         return part.done("failed", reason="exit status 1")
 
     assert swarm.play("studio", script)["outcome"] == "failed"
@@ -162,6 +162,9 @@ def test_a_failed_session_holds_nothing_its_draft_does_when_it_is_applied(swarm)
     }  # fmt: skip
     (held,) = approvals(swarm)
     assert (held["by"], held["session"]) == ("operator:ada as studio", 1)
+    applied = {change["target"]: (change["verdict"], change["approval"]) for change in session["applied"]}
+    assert applied["studio/deploy"] == ("held", held["id"])
+    assert applied["studio/status"] == ("done", None)
 
 
 def test_a_draft_in_the_operators_own_name_is_his_decision(swarm):

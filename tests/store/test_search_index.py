@@ -463,3 +463,41 @@ def test_a_backup_has_no_index_and_a_restored_state_makes_its_own(swarm, tmp_pat
     assert not (other.state / FILE).exists()
     assert SearchIndex(other.state, swarm.clock.now).bring_up_to_date()
     assert state_of(other.state).rows == 7
+
+
+def test_a_round_that_rests_is_hurried_by_who_waits_for_the_index_and_both_come_to_their_end(swarm, index):
+    some_of_all(swarm)
+    inside, rested = threading.Event(), []
+
+    def rest():
+        inside.set()
+        while not index.is_hurried:
+            rested.append(threading.Event().wait(0.01))
+
+    round_ = threading.Thread(target=lambda: index.bring_up_to_date(pause=rest))
+    round_.start()
+    assert inside.wait(10)
+    assert not index.is_made
+    index.make(10)
+    assert index.is_made
+    assert rested
+    round_.join(10)
+    assert not round_.is_alive()
+
+
+def test_who_waits_for_the_index_waits_no_longer_than_he_said(swarm, index):
+    some_of_all(swarm)
+    inside, go_on = threading.Event(), threading.Event()
+
+    def rest():
+        inside.set()
+        go_on.wait(10)
+
+    round_ = threading.Thread(target=lambda: index.bring_up_to_date(pause=rest))
+    round_.start()
+    assert inside.wait(10)
+    index.make(0.05)
+    assert not index.is_made
+    go_on.set()
+    round_.join(10)
+    assert index.is_made

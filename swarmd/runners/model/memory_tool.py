@@ -145,7 +145,7 @@ class MemoryKit:
 
     async def _read(self, path: str) -> str:
         value = (await self._ask("memory_show", file=path)).value
-        if "text" not in value:
+        if value.get("base64") is not None:
             raise _Wrong(f"{ROOT}/{path} is no text in UTF-8")
         return str(value["text"])
 
