@@ -14,6 +14,7 @@ from swarmd.cli.left_running import tell_left_running
 from swarmd.cli.params import AGENT, SESSION, Text, list_options
 from swarmd.cli.searching import session_search
 from swarmd.cli.transcripts import Printer, cost_words
+from swarmd.core.counts import counted
 from swarmd.core.sessions import OUTCOMES
 from swarmd.errors import BadInput
 
@@ -212,7 +213,9 @@ def revert(invocation: Invocation, sessions: tuple[str, ...]) -> int:
 
 def _print_reverted(document: Mapping[str, Any]) -> None:
     for change in document["undone"]:
-        output.line(f"undone      {change_line(change)}")
+        lines = change.get("lines")
+        cut = f": {counted(lines, 'line')} of its own cut" if lines else ""
+        output.line(f"undone      {change_line(change)}{cut}")
     for change in document["not_undone"]:
         output.line(f"not undone  {change_line(change)}: {output.shown('', change.get('reason'))}")
     if not document["undone"] and not document["not_undone"]:
@@ -249,7 +252,8 @@ def _print_quarantined(document: Mapping[str, Any]) -> None:
     if not document["quarantined"]:
         return
     for item in document["in_force"]:
-        output.line(f"stands      {output.shown('', item['target'])}")
+        alike = item["kind"] == "memory_alike"
+        output.line(f"{'alike' if alike else 'stands':<11} {output.shown('', item['target'])}")
         for line in item["lines"]:
             output.line(f"              {output.cut_to(line, LINE_SHOWN)}")
         if item["count"] > len(item["lines"]):

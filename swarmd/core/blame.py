@@ -66,6 +66,34 @@ def origins(rows: Sequence[Revision], text_of: Callable[[int], bytes]) -> list[i
     return found
 
 
+def all_origins(rows: Sequence[Revision], text_of: Callable[[int], bytes]) -> dict[int, list[int]]:
+    """As `origins`, of every revision of the file, in one pass from the oldest on."""
+    known = {row.rev: row for row in rows}
+    made_from = _ancestry(known)
+    texts = _Texts(text_of)
+    found: dict[int, list[int]] = {}
+    for rev in sorted(known):
+        text = texts.of(rev)
+        total = _count(text)
+        found[rev] = [rev] * total
+        spans = [_Span(0, 0, total)] if total else []
+        for parent in made_from[rev]:
+            if not spans:
+                break
+            passed, spans = _passed_on(text, texts.of(parent), spans)
+            for span in passed:
+                found[rev][span.final : span.final + span.count] = found[parent][
+                    span.at : span.at + span.count
+                ]
+    return found
+
+
+def changed(new: bytes, old: bytes) -> bytes:
+    """The lines of the new text between those that both begin with and those that both end with."""
+    start = _same_start(new, old)
+    return new[start : len(new) - _same_end(new, old, min(len(new), len(old)) - start)]
+
+
 def _ancestry(known: dict[int, Revision]) -> dict[int, tuple[int, ...]]:
     """Of each revision those that its text was made of, by which its lines are known first."""
     first_with: dict[str, int] = {}

@@ -41,7 +41,9 @@ def memory_list(view: View, args: Args) -> JSON:
 
 def _first_line(shown: Untainted, document: Document | None) -> str:
     data = b"" if document is None or document.data is None else document.data
-    data = shown.text("" if document is None else document.path, data[:FIRST_LINE_READ])
+    if document is not None:
+        data = data[:FIRST_LINE_READ].lstrip().partition(b"\n")[0]
+        data = shown.text(document.path, data)
     lines = data.decode("utf-8", "replace").strip().splitlines()
     return lines[0][:200] if lines else ""
 
@@ -61,7 +63,8 @@ def memory_show(view: View, args: Args) -> JSON:
         raise NotFound(
             f"{agent} has no memory file {path!r} any more; swarmd memory history {agent} shows what it was"
         )
-    data = Untainted(view, agent).text(path, data, past=args.get("rev") is not None)
+    past = rev if args.get("rev") is not None else None
+    data = Untainted(view, agent).text(path, data, rev=past)
     shown = data.decode("utf-8", "replace")
     raw = None if shown.encode() == data else base64.b64encode(data).decode()
     return {**memory_doc(document), "rev": rev, "bytes": len(data), "text": shown, "base64": raw}
@@ -125,7 +128,7 @@ def memory_diff(view: View, args: Args) -> JSON:
     other = number(args, "other") if args.get("other") is not None else head.rev if head is not None else 0
     untainted = Untainted(view, agent)
     old, new = (
-        untainted.text(path, _revision(view, agent, path, number), past=True) for number in (rev, other)
+        untainted.text(path, _revision(view, agent, path, number), rev=number) for number in (rev, other)
     )
     lines = difflib.unified_diff(
         old.decode("utf-8", "replace").splitlines(), new.decode("utf-8", "replace").splitlines(),

@@ -5,20 +5,21 @@ wrote that still stands is named, or undone with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.handoffs import FINAL
 from swarmd.core.instants import to_text
-from swarmd.core.lineage import said_in, without
-from swarmd.core.memory import FIRST_FILE, is_archive
+from swarmd.core.judge_memory import unknown_owner
+from swarmd.core.memory import is_archive
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.core.world import Actor
 from swarmd.errors import BadInput, NotFound, Refused
 from swarmd.service.caller import Operator
-from swarmd.service.reverting import Plan, compensation, overwritten
+from swarmd.service.own_lines import OwnLines, own_lines
+from swarmd.service.reverting import Plan, before, compensation, overwritten
 from swarmd.service.sessions_named import named
 from swarmd.service.view import JSON, Args, View, text
 from swarmd.store import (
@@ -39,7 +40,10 @@ from swarmd.store.world import SqlWorld
 if TYPE_CHECKING:
     from swarmd.service.acting import Service
 
+ALIKE = "memory_alike"
+"""The kind of what only says the same as lines of the session's."""
 LINES_SHOWN = 50
+NUMBERS_SHOWN = 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,8 +51,7 @@ class _Found:
     """What a session wrote that is still in force, a row each."""
 
     items: list[dict[str, Any]] = field(default_factory=list)
-    cuts: list[Change] = field(default_factory=list)
-    """The memory files without its lines."""
+    files: list[OwnLines] = field(default_factory=list)
 
 
 def session_quarantine(service: Service, caller: Operator, args: Args) -> JSON:
@@ -111,8 +114,10 @@ def _document(
     id = row["id"]
     mark = sessions.row(service.store.reader(), id)["quarantined"]
     step = None
-    if found.items and mark is not None:
+    if mark is not None and any(item["kind"] != ALIKE for item in found.items):
         step = f"swarmd session quarantine {id} --revert takes it out; swarmd session trace {id} tells who has seen it"
+    elif mark is not None and found.items:
+        step = "what is alike stays: swarmd memory blame tells who brought it there, swarmd memory edit takes it out"
     return {
         "session": id, "agent": row["agent"], "quarantined": None if mark is None else json.loads(mark),
         "in_force": found.items, "undone": [] if plan is None else plan.undone,
@@ -137,16 +142,12 @@ def _in_force(view: View, row: windows.Row) -> _Found:
 
 
 def _memory(view: View, row: windows.Row, found: _Found) -> None:
-    for owner, keys in sorted(lineage.written(view.connection, row["id"]).items()):
-        for document in view.world.documents(owner) if keys else ():
-            data = document.data or b""
-            lines = said_in(data, keys) if not is_archive(document.path) else []
-            if lines:
-                found.items.append(_item("memory", f"{owner}:{document.path}", lines))
-                cut: bytes | None = without(data, keys, [row["id"]], None)
-                if document.path != FIRST_FILE and not (cut or b"").strip():
-                    cut = None
-                found.cuts.append(WriteMemory(agent=owner, path=document.path, data=cut, base=document.rev))
+    found.files = own_lines(view, row["id"])
+    for file in found.files:
+        if lines := file.lines():
+            found.items.append(_item("memory", file.target, lines))
+        if file.alike:
+            found.items.append(_item(ALIKE, file.target, file.texts(file.alike)))
 
 
 def _standing(view: View, trace: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -172,21 +173,70 @@ def _reverted(view: View, caller: Operator, row: windows.Row) -> tuple[Plan, fro
     """What `session revert` undoes, and of memory that was changed since the session's lines. In one transaction."""
     connection, now = view.connection, view.now
     plan = compensation(view, [row], lambda: meta.bump(connection, "handoffs"))
-    whole = {(c.agent, c.path) for c in plan.changes if isinstance(c, WriteMemory)}
-    cuts = [
-        c for c in _in_force(view, row).cuts if isinstance(c, WriteMemory) and (c.agent, c.path) not in whole
-    ]
+    gone = {file.target: len(file.lines()) for file in own_lines(view, row["id"])}
+    cuts = _cut(view, row["id"], plan)
     done = committing.commit(connection, Actor(by=caller.by), [*plan.changes, *cuts], now, act="session_revert",
                              target=_target(row), always_told=True)  # fmt: skip
     done.must_stand()
-    cut = {f"{change.agent}:{change.path}" for change in cuts}
-    plan.not_undone = [dict(_told(item)) for item in plan.not_undone if item["target"] not in cut]
+    cut = [f"{change.agent}:{change.path}" for change in cuts]
+    left = own_lines(view, row["id"])
+    unclear = {*cut, *(file.target for file in left if file.unknown)}
+    plan.not_undone = [dict(_told(item)) for item in plan.not_undone if item["target"] not in unclear]
     plan.undone += [{"act": "memory_write", "target": target} for target in sorted(cut)]
+    for item in plan.undone:
+        if item["target"] in gone:
+            item["lines"] = gone[item["target"]]
+    plan.not_undone += [item for file in left for item in _left(file)]
     withdrawn = approving.withdraw(connection, [row["id"]], by=caller.by, now=now,
                                    reason="the session was put into quarantine and reverted")  # fmt: skip
     plan.undone += [{"act": "approval", "target": f"approval {one.id}: {one.target}"} for one in withdrawn]
     consolidated.undone(connection, row["id"])
     return plan, done.memory_of
+
+
+def _cut(view: View, session: int, plan: Plan) -> list[WriteMemory]:
+    """The files without its lines. What the plan puts back goes without those that it had written still earlier."""
+    own = lineage.own_revisions(view.connection, session)
+    back = {
+        (change.agent, change.path): (before(change.base or 0, own[change.agent, change.path]), change.data)
+        for change in plan.changes
+        if isinstance(change, WriteMemory)
+    }
+    cuts = {(file.owner, file.path): file for file in own_lines(view, session, back) if any(file.marks)}
+    changes: list[Change] = []
+    for change in plan.changes:
+        earlier = cuts.pop((change.agent, change.path), None) if isinstance(change, WriteMemory) else None
+        if isinstance(change, WriteMemory) and earlier is not None:
+            changes.append(replace(change, data=earlier.cut()))
+        else:
+            changes.append(change)
+    plan.changes = changes
+    return [
+        WriteMemory(agent=file.owner, path=file.path, data=file.cut(), base=file.rev)
+        for file in cuts.values()
+        if unknown_owner(file.owner, view.world) is None
+    ]
+
+
+def _left(file: OwnLines) -> Iterator[dict[str, Any]]:
+    """Lines of the file that were not cut, with the reason and what a person can do."""
+    by_hand = (
+        f"swarmd memory blame {file.owner} {file.path} tells whose they are, and swarmd memory edit {file.owner} "
+        f"{file.path} takes them out"
+    )
+    for places, reason in (
+        (file.alike, "say what the session wrote, and history does not give them to it"),
+        (file.carried, "were moved there by the session, and stood in the folder before it"),
+        (
+            [n for n in file.unknown if n not in file.alike],
+            "may be the session's: an older text of the file is not kept (a backup may have it)",
+        ),
+    ):
+        if places:
+            numbers = ", ".join(str(n + 1) for n in places[:NUMBERS_SHOWN])
+            more = f" and {len(places) - NUMBERS_SHOWN:,} more" if len(places) > NUMBERS_SHOWN else ""
+            yield {"act": "memory_write", "target": file.target,
+                   "reason": f"lines {numbers}{more} {reason}, so they were not cut; {by_hand}"}  # fmt: skip
 
 
 def _told(item: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +57,7 @@ def _versions(traces: Sequence[Trace], kind: str) -> dict[tuple[str, str], tuple
     return found
 
 
-def _before(version: int, own: Sequence[int]) -> int:
+def before(version: int, own: Collection[int]) -> int:
     """The version on which the sessions have built."""
     while version in own:
         version -= 1
@@ -73,7 +73,7 @@ def _keys(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
             who = current.by if current is not None else "somebody"
             _cannot(plan, change, f"{agent}/{key} was changed by {who} since")
         else:
-            old = queries.key_value(view.connection, agent, key, _before(current.version, versions))
+            old = queries.key_value(view.connection, agent, key, before(current.version, versions))
             plan.changes.append(UnsetKey(agent=agent, key=key) if old is None
                                 else SetKey(agent=agent, key=key, value=old))  # fmt: skip
             _will(plan, change)
@@ -87,11 +87,11 @@ def _memory(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
         elif head is None or head.rev not in revs:
             _cannot(plan, change, overwritten(f"{agent}:{path}"))
         else:
-            before = _before(head.rev, revs)
-            row = queries.revision(view.connection, agent, path, before)
-            data = view.world.revision(agent, path, before)
+            base = before(head.rev, revs)
+            row = queries.revision(view.connection, agent, path, base)
+            data = view.world.revision(agent, path, base)
             if row is not None and row["hash"] is not None and data is None:
-                _cannot(plan, change, f"the text of {agent}:{path} revision {before} is not kept any more")
+                _cannot(plan, change, f"the text of {agent}:{path} revision {base} is not kept any more")
                 continue
             plan.changes.append(WriteMemory(agent=agent, path=path, data=data, base=head.rev))
             _will(plan, change)

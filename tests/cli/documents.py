@@ -33,8 +33,9 @@ SESSION = {
 }  # fmt: skip
 QUARANTINED = {
     "session": 7, "agent": "studio", "quarantined": {"at": AT, "by": "operator:root", "reason": NASTY},
-    "in_force": [{"kind": "memory", "target": f"studio:{NASTY}", "lines": [NASTY], "count": 3}],
-    "undone": [{"act": "ctx_set", "target": "studio/k"}],
+    "in_force": [{"kind": "memory", "target": f"studio:{NASTY}", "lines": [NASTY], "count": 3},
+                 {"kind": "memory_alike", "target": f"studio:topics-{NASTY}", "lines": [NASTY], "count": 1}],
+    "undone": [{"act": "ctx_set", "target": "studio/k"}, {"act": "memory_write", "target": f"studio:{NASTY}", "lines": 3}],
     "not_undone": [{"act": "report", "target": "parent", "reason": "a report that was made cannot be taken back"}],
     "next_step": "swarmd session quarantine 7 --revert takes it out",
 }  # fmt: skip

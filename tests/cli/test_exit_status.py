@@ -89,6 +89,29 @@ def test_revert_names_what_it_could_not_undo(swarmd):
     assert swarmd("session", "revert", "7", session_revert={**answer, "undone": []}).status == 1
 
 
+def test_quarantine_names_how_many_lines_it_cut_and_what_only_reads_alike(swarmd):
+    answer = {
+        "session": 7, "agent": "studio", "quarantined": {"at": AT, "by": "operator:root", "reason": ""},
+        "undone": [{"act": "memory_write", "target": "studio:MEMORY.md", "lines": 3},
+                   {"act": "memory_write", "target": "studio:a.md", "lines": 1},
+                   {"act": "memory_write", "target": "studio:b.md", "lines": 0}],
+        "not_undone": [{"act": "memory_write", "target": "studio:c.md", "reason": "lines 2 are not its own"}],
+        "in_force": [{"kind": "memory_alike", "target": "studio:c.md", "lines": ["- a line"], "count": 1},
+                     {"kind": "report", "target": "report 1", "lines": [], "count": 0}],
+        "next_step": None,
+    }  # fmt: skip
+    ran = swarmd("session", "quarantine", "7", "--revert", session_quarantine=answer)
+    assert ran.text.splitlines()[1:] == [
+        "undone      memory_write  studio:MEMORY.md: 3 lines of its own cut",
+        "undone      memory_write  studio:a.md: 1 line of its own cut",
+        "undone      memory_write  studio:b.md",
+        "not undone  memory_write  studio:c.md: lines 2 are not its own",
+        "alike       studio:c.md",
+        "              - a line",
+        "stands      report 1",
+    ]
+
+
 @pytest.mark.parametrize(
     "args", [["checkpoint"], ["fail", "x"], ["draft", "show"], ["draft", "apply"], ["draft", "discard"]]
 )

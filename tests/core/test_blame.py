@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from swarmd.core.blame import Revision, origins
+from swarmd.core.blame import Revision, all_origins, changed, origins
 from swarmd.core.merge import lines_of
 
 
@@ -35,7 +35,11 @@ class File:
         return self.texts[rev]
 
     def origins(self):
-        return origins(self.rows, self.text)
+        found = origins(self.rows, self.text)
+        read = list(self.read)
+        assert all_origins(self.rows, self.text).get(len(self.rows), []) == found
+        self.read = read
+        return found
 
 
 @pytest.fixture
@@ -152,3 +156,21 @@ def test_a_thousand_appends_to_a_mebibyte_take_seconds_at_most(file):
     found = file.origins()
     assert time.process_time() - start < 10
     assert found == [n for n in range(1, 1001) for _ in range(26)]
+
+
+def test_what_every_revision_has_is_told_in_one_pass(file):
+    for text in ("a\n", "a\nb\n", None, "a\nb\n", "c\nb\n"):
+        file.add(text)
+    assert all_origins(file.rows, file.text) == {1: [1], 2: [1, 2], 3: [], 4: [1, 2], 5: [5, 2]}
+    assert all_origins([], file.text) == {}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "between"),
+    [
+        (b"a\nb\n", b"a\n", b"b\n"), (b"a\nb\nc\n", b"a\nc\n", b"b\n"), (b"a\n", b"a\n", b""), (b"a\nc\n", b"a\nb\nc\n", b""),
+        (b"ab\nc\n", b"a\nc\n", b"ab\n"), (b"x", b"", b"x"),
+    ],
+)  # fmt: skip
+def test_what_is_between_the_common_ends_is_whole_lines(new, old, between):
+    assert changed(new, old) == between

@@ -12,7 +12,7 @@ from swarmd.core.condensed import condensed, middle_cut
 from swarmd.core.consolidation import consolidating, emptied, problem_of
 from swarmd.core.consolidation_due import Facts, due
 from swarmd.core.judge import fold
-from swarmd.core.lineage import key_of, keys_of, said_in, without
+from swarmd.core.lineage import key_of
 from swarmd.core.prompt import assemble
 from swarmd.core.snapshot import Snapshot, Transcripts, TranscriptSeen, Trigger
 from tests.core.worlds import DictWorld, session_of
@@ -285,21 +285,3 @@ def test_equal_snapshots_give_equal_prompts_of_no_section_of_work():
 )  # fmt: skip
 def test_a_line_is_known_by_its_words(line, key):
     assert key_of(line) == key
-
-
-def test_lines_are_taken_out_in_place_and_all_else_stays_byte_for_byte():
-    data = b"# T\r\n- good\r\n* bad one\n- bad two\n\xff\xfe\n- good\n  - bad one"
-    keys = keys_of(b"- bad one\n- bad two\n")
-    assert said_in(data, keys) == ["* bad one", "- bad two", "  - bad one"]
-    assert without(data, keys, (), None) == b"# T\r\n- good\r\n\xff\xfe\n- good\n"
-    assert without(data, keys, (), "(gone)") == b"# T\r\n- good\r\n(gone)\n\xff\xfe\n- good\n(gone)\n"
-    assert without(data, frozenset(), (5,), "(gone)") is data
-
-
-def test_blocks_of_a_log_end_where_the_next_heading_of_their_rank_stands():
-    log = "## Log\n### T user (session 5)\nx\n#### inner\ny\n### T user (session 6)\nz\n### T user (session 5)\nw\n## End\nv\n"
-    assert (
-        without(log.encode(), frozenset(), (5,), None).decode()
-        == "## Log\n### T user (session 6)\nz\n## End\nv\n"
-    )
-    assert without(log.encode(), frozenset(), (55,), None).decode() == log

@@ -161,9 +161,9 @@ def test_its_reports_and_conflicts_are_out_of_prompts(swarm):
 def test_its_lines_are_out_of_what_agents_read_of_archives_and_of_the_past(swarm):
     session = swarm.play("studio", poisoned)["id"]
     log = (
-        f"# Notes\n\n- the first\n{POISON}\n\n## Interaction Log\n\n### 2026-11-30T09:00:00Z user (session 7)\nfine\n\n"
-        f"### 2026-11-30T09:00:00Z assistant (session {session})\nwhat it said\n\nand more\n\n"
-        "### 2026-11-30T09:05:00Z user (session 9)\nfine again\n"
+        f"# Notes\n\n- the first\n{POISON}\n\n## Interaction Log\n\n### user (session 7) \u2014 2026-11-30T09:00:00Z\nfine\n\n"
+        f"### assistant (session {session}) \u2014 2026-11-30T09:00:00Z\nwhat it said\n\nand more\n\n"
+        "### user (session 9) \u2014 2026-11-30T09:05:00Z\nfine again\n"
     )
     swarm.call("memory_write", agent="studio", file="archive/history_1.md", text=log)
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text="# Notes\n")
@@ -180,8 +180,8 @@ def test_its_lines_are_out_of_what_agents_read_of_archives_and_of_the_past(swarm
     text = answers["memory_show"].value["text"]
     gone = "(lines of a session in quarantine were taken out here)\n"
     assert text == (
-        f"# Notes\n\n- the first\n{gone}\n## Interaction Log\n\n### 2026-11-30T09:00:00Z user (session 7)\nfine\n\n"
-        f"{gone}### 2026-11-30T09:05:00Z user (session 9)\nfine again\n"
+        f"# Notes\n\n- the first\n{gone}\n## Interaction Log\n\n### user (session 7) \u2014 2026-11-30T09:00:00Z\nfine\n\n"
+        f"{gone}### user (session 9) \u2014 2026-11-30T09:05:00Z\nfine again\n"
     )
     old = ask(swarm, "house", ("memory_show", {"agent": "studio", "rev": 2}))["memory_show"].value["text"]
     assert old == f"# Notes\n\n- the first\n{gone}"
