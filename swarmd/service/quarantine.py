@@ -221,22 +221,23 @@ def _cut(view: View, session: int, plan: Plan) -> list[WriteMemory]:
 def _left(file: OwnLines) -> Iterator[dict[str, Any]]:
     """Lines of the file that were not cut, with the reason and what a person can do."""
     by_hand = (
-        f"swarmd memory blame {file.owner} {file.path} tells whose they are, and swarmd memory edit {file.owner} "
-        f"{file.path} takes them out"
+        f"swarmd memory blame {file.owner} {file.path} tells whose each is, and swarmd memory edit {file.owner} "
+        f"{file.path} takes it out"
     )
     for places, reason in (
-        (file.alike, "say what the session wrote, and history does not give them to it"),
-        (file.carried, "were moved there by the session, and stood in the folder before it"),
+        (file.alike, "the session wrote the same, and history does not give it this one"),
+        (file.carried, "moved there by the session, and in the folder before it"),
         (
             [n for n in file.unknown if n not in file.alike],
-            "may be the session's: an older text of the file is not kept (a backup may have it)",
+            "perhaps the session's: an older text of the file is not kept (a backup may have it)",
         ),
     ):
         if places:
             numbers = ", ".join(str(n + 1) for n in places[:NUMBERS_SHOWN])
             more = f" and {len(places) - NUMBERS_SHOWN:,} more" if len(places) > NUMBERS_SHOWN else ""
-            yield {"act": "memory_write", "target": file.target,
-                   "reason": f"lines {numbers}{more} {reason}, so they were not cut; {by_hand}"}  # fmt: skip
+            lines = "line" if len(places) == 1 else "lines"
+            told = f"{lines} {numbers}{more}: {reason}, so not cut; {by_hand}"
+            yield {"act": "memory_write", "target": file.target, "reason": told}
 
 
 def _told(item: dict[str, Any]) -> dict[str, Any]:

@@ -151,9 +151,9 @@ def test_a_line_that_another_session_took_elsewhere_is_named_and_left_to_a_perso
     assert swarm.text("studio", "topics.md") == f"# Topics\n- ok\n{POISON}\n"
     (left,) = [row for row in found["not_undone"] if row["target"] == "studio:topics.md"]
     assert left["reason"].startswith(
-        "lines 3 say what the session wrote, and history does not give them to it"
+        "line 3: the session wrote the same, and history does not give it this one"
     )
-    assert "swarmd memory edit studio topics.md takes them out" in left["reason"]
+    assert "swarmd memory edit studio topics.md takes it out" in left["reason"]
     assert [item["kind"] for item in found["in_force"]] == ["memory_alike"]
     assert found["next_step"].startswith("what is alike stays")
 
@@ -167,7 +167,7 @@ def test_what_it_only_moved_from_another_file_is_not_lost_with_it(swarm):
     found = quarantine(swarm, bad, revert=True)
     assert swarm.text("studio", "topics.md") == f"{fact}\n- later\n"
     reasons = [row["reason"] for row in found["not_undone"] if row["target"] == "studio:topics.md"]
-    assert "lines 1 were moved there by the session" in " ".join(reasons)
+    assert "line 1: moved there by the session" in " ".join(reasons)
 
 
 def test_where_history_has_a_gap_nothing_is_cut_by_guess_and_that_is_said(swarm):
@@ -182,10 +182,10 @@ def test_where_history_has_a_gap_nothing_is_cut_by_guess_and_that_is_said(swarm)
     before = swarm.text("studio")
     found = quarantine(swarm, bad, revert=True)
     assert swarm.text("studio") == before
-    reasons = [row["reason"].partition(", so they")[0] for row in found["not_undone"]]
+    reasons = [row["reason"].partition(", so not")[0] for row in found["not_undone"]]
     assert reasons == [
-        "lines 3 say what the session wrote, and history does not give them to it",
-        "lines 1, 2, 4 may be the session's: an older text of the file is not kept (a backup may have it)",
+        "line 3: the session wrote the same, and history does not give it this one",
+        "lines 1, 2, 4: perhaps the session's: an older text of the file is not kept (a backup may have it)",
     ]
 
 
