@@ -192,8 +192,9 @@ def _appended(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
     if _is_within(their, own):
         return ours
     same, _ = _common_ends(own, their)
-    if not any(key.strip() for key in own[:same]):
-        same = 0
+    # What only ours has keeps the blank lines before it.
+    while same and not own[same - 1].strip():
+        same -= 1
     return theirs + ours[same:]
 
 

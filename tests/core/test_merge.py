@@ -61,6 +61,14 @@ def test_changes_that_have_a_line_in_common_are_one_place_and_neighbours_are_two
     assert (beside.data, beside.conflicts) == (b"their 1\ntheir 2\nown 3\nl4\n", ())
 
 
+def test_of_two_appends_that_begin_alike_the_rest_of_ours_keeps_the_blank_line_before_it():
+    base = b"# Notes\n"
+    ours, theirs = b"- note\n\n### ours\n---\n", b"- note\n\n### theirs\n---\n"
+    assert merge(base, base + ours, base + theirs).data == (
+        b"# Notes\n- note\n\n### theirs\n---\n\n### ours\n---\n"
+    )
+
+
 @given(TEXTS, TEXTS)
 def test_one_side_alone_is_taken_as_it_is(base, changed):
     assert merge(base, changed, base).data == changed
