@@ -27,6 +27,7 @@ def as_document(session: Mapping[str, Any], log: Mapping[str, Any]) -> dict[str,
 _PLAIN_KEY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z", re.ASCII)
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _NO_YAML = re.compile("[\ufffe\uffff]")
+_BYTES = re.compile("[\udc80-\udcff]")
 """Beside what a terminal could act on: no YAML may hold them as they are."""
 
 
@@ -95,9 +96,13 @@ def _scalar(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Between quotes, where our escapes for terminals mean to YAML what they mean to us."""
-    safe = one_line(text.replace("\\", "\\\\").replace('"', '\\"'))
-    return '"' + _NO_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", safe) + '"'
+    """Between quotes, where our escapes for terminals mean to YAML what they mean to us, but for bytes in names."""
+    text = _BYTES.sub(_as_escape, text.replace("\\", "\\\\").replace('"', '\\"'))
+    return '"' + _NO_YAML.sub(_as_escape, one_line(text)) + '"'
+
+
+def _as_escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 # -- Markdown ---------------------------------------------------------------------------------------------------------

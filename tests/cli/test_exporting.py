@@ -48,6 +48,7 @@ def whole():
 @settings(max_examples=600, deadline=None)
 @given(VALUES)
 @example("no")
+@example("\udc80\\\udcff")
 @example("2026-11-30")
 @example("1e5")
 @example("\n")
