@@ -1,4 +1,5 @@
-# make test    every check: lint, types, layers, units, tests with coverage (what the continuous build runs)
+# make test    every check: lint, types, layers, units, tests (what the continuous build runs)
+# make cover   the tests with their coverage, which takes a quarter longer
 # make demo    a small tree of agents, live, without any key
 # make lint    the checks without the tests
 # make test-clients    install Claude Code, Codex and opencode into .clients (npm, 1 GB), and the tests with them
@@ -11,7 +12,7 @@
 # All of it lives in .venv, made on first use. PYTHON=/path/to/python3 chooses another Python than the one found;
 # PYTEST="-k handoff" adds options of pytest.
 
-.PHONY: test test-clients lint demo crash bench clean
+.PHONY: test cover test-clients lint demo crash bench clean
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -26,6 +27,9 @@ VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check -qq install -c constraints.txt
 
 test: lint
+	$(VENV) -m pytest -n auto --maxprocesses=4 --dist worksteal $(PYTEST)
+
+cover: .venv/.dev
 	$(VENV) -m pytest -n auto --maxprocesses=4 --dist worksteal --cov $(PYTEST)
 
 lint: .venv/.dev

@@ -69,7 +69,7 @@ def test_replacing_keeps_the_old_text_in_history(swarm):
 def test_merging_keeps_both_texts_and_once_is_enough(swarm):
     swarm.call("memory_write", agent="studio", file="a.md", text="# Title\n\nmine\n")
     assert take(swarm, file("a.md", "# Title\n\ntheirs\n"), existing="merge")["items"][0]["what"] == "merged"
-    assert swarm.text("studio", "a.md") == "# Title\n\nmine\ntheirs\n"
+    assert swarm.text("studio", "a.md") == "# Title\n\nmine\n\ntheirs\n"
     assert take(swarm, file("a.md", "# Title\n\ntheirs\n"), existing="merge")["items"][0]["what"] == "same"
     assert swarm.call("memory_conflicts", agent="studio")["items"] == []
 
