@@ -27,8 +27,9 @@ def as_document(session: Mapping[str, Any], log: Mapping[str, Any]) -> dict[str,
 _PLAIN_KEY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z", re.ASCII)
 _RESERVED = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _NO_YAML = re.compile("[\ufffe\uffff]")
-_BYTES = re.compile("[\udc80-\udcff]")
 """Beside what a terminal could act on: no YAML may hold them as they are."""
+_BYTES = re.compile("[\udc80-\udcff]")
+"""A terminal is shown the byte that one stands for; to YAML that would be another character."""
 
 
 def as_yaml(document: Any) -> str:

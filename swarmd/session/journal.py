@@ -120,8 +120,11 @@ def left(folder: Path, base_text: BaseText) -> list[Change] | None:
     a file was made from is gone.
     """
     found = [value["left"] for value in _lines(folder) if "left" in value]
-    changes = [_unpacked(raw, base_text) for raw in found[-1]] if found else [None]
-    return None if None in changes else [change for change in changes if change is not None]
+    if not found:
+        return None
+    changes = [_unpacked(raw, base_text) for raw in found[-1]]
+    whole = [change for change in changes if change is not None]
+    return whole if len(whole) == len(changes) else None
 
 
 def text_in(world: World) -> BaseText:

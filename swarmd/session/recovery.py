@@ -54,11 +54,11 @@ def _end_lost(store: Store, host: Host, row: windows.Row, now: datetime) -> None
     others = [places(host, f"{row['id']}/{name}") for name in (CHECK, HOOK)]
     kill_leftovers(where.socket, *(one.temp for one in others))
     saves = row["mode"] == "commit" and row["trigger"] != COMPACT
-    staged, made = _left(store, host, row, now) if saves else ([], [])
+    world = SqlWorld(store.reader(), now)
+    staged, made = _left(world, store, host, row) if saves else ([], [])
     # Once it has ended nobody comes here again: what this session has left is cleared away before that, and what it
     # has made of its memory is kept before that, should this process die meanwhile too.
-    text_of = journal.text_in(SqlWorld(store.reader(), now))
-    if not saves or journal.keep_left(Path(where.folder), made, text_of):
+    if not saves or journal.keep_left(Path(where.folder), made, journal.text_in(world)):
         _clear(*others, where)
     _write(store, row, [*staged, *made], now)
     _clear(*others, where)
@@ -85,14 +85,13 @@ def _write(store: Store, row: windows.Row, changes: list[Change], now: datetime)
     store.writer.do(work)
 
 
-def _left(store: Store, host: Host, row: windows.Row, now: datetime) -> tuple[list[Change], list[Change]]:
+def _left(world: SqlWorld, store: Store, host: Host, row: windows.Row) -> tuple[list[Change], list[Change]]:
     """What the session had staged when it was lost, and the difference that its memory copy makes."""
     folder = Path(host.sessions_dir) / str(row["id"])
     changes, bases = journal.read(folder, row["checkpoints"])
     whole = journal.is_of_this_boot(folder)
     if not whole and row["checkpoints"] and bases is None:
         return [], []  # what the checkpoint has saved already cannot be told from what came after it
-    world = SqlWorld(store.reader(), now)
     if (ended := journal.left(folder, journal.text_in(world))) is not None:
         return changes, ended
     logged = _logged(row, journal.log_blocks(folder, row["checkpoints"]))

@@ -103,24 +103,29 @@ def commit(
     by = approver or actor.by
     operators = by.startswith("operator:")
     if folded.effects or held or always_told or approver or not (operators or actor.session is None):
-        detail: dict[str, Any] = {
-            "changes": [
-                [act_of(change), target_of(change), verdict.decision]
-                for change, verdict in zip(changes, folded.verdicts, strict=True)
-            ],
-        }
-        if written := wrote(folded.effects):
-            detail["wrote"] = written
-        if held:
-            detail["held"] = list(map(list, held.items()))
-        detail |= told or {}
         audit.write(
-            connection, at=now, by=by, act=act, target=target, detail=detail,
+            connection, at=now, by=by, act=act, target=target,
+            detail={**_detail(changes, folded, held), **(told or {})},
             # What an operator does with a session's draft is the operator's act, and stands in the log as such.
             session=None if operators else actor.session,
         )  # fmt: skip
     owners = {e.document.agent for e in folded.effects if isinstance(e, MemoryWritten)}
     return Committed(folded=folded, memory_of=frozenset(owners), changes=tuple(changes))
+
+
+def _detail(changes: Sequence[Change], folded: Folded, held: Mapping[int, str]) -> dict[str, Any]:
+    """What the audit keeps of a change set."""
+    detail: dict[str, Any] = {
+        "changes": [
+            [act_of(change), target_of(change), verdict.decision]
+            for change, verdict in zip(changes, folded.verdicts, strict=True)
+        ],
+    }
+    if written := wrote(folded.effects):
+        detail["wrote"] = written
+    if held:
+        detail["held"] = list(map(list, held.items()))
+    return detail
 
 
 def _approved(folded: Folded, by: str) -> Folded:

@@ -143,10 +143,13 @@ def search(connection: sqlite3.Connection, wish: Wish) -> Found:
         (low, high),
     ).fetchall()
     most = CANDIDATES + 1 + (0 if begin is None else begin.skip)
+    known = begin.skip + begin.width if begin is not None and begin.width else most
     rows: list[sqlite3.Row] = []
     cut: int | None = None
     for part in parts:
-        if len(rows) == most and rows[-1]["id"] > part["last"]:
+        if len(rows) >= known and rows[known - 1]["id"] > part["last"]:
+            # All that the window had the first time, when there was no time to look further.
+            cut = part["top"] if known < most else None
             break
         # All parts of the first second are looked at, so that whoever goes on gets further each time.
         must = part["top"] // SECOND == parts[0]["top"] // SECOND or (begin is not None and begin.shown > 0)

@@ -290,7 +290,7 @@ def test_a_bad_one_is_a_warning_with_its_field(folder):
 def test_folders_where_its_own_sessions_write_are_an_error(tmp_path):
     files = Folder(tmp_path)
     (line,) = files.problems(
-        good(more=f'skills = ["{tmp_path}/work/skills"]\n[sandbox]\nwrite = ["{tmp_path}/work"]\n')
+        good(more=f'skills = ["{tmp_path}/desk/skills"]\n[sandbox]\nwrite = ["{tmp_path}/desk"]\n')
     )
     assert line.startswith("agents.d/bob.toml:3: skills[0]: lies where sessions write: sandbox.write has ")
     (line,) = files.problems(good(more=f'skills = ["/"]\n[sandbox]\nhome = "{tmp_path}/home"\n'))

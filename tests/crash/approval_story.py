@@ -25,7 +25,7 @@ from swarmd.store.connections import open_reading
 from tests.crash import checks, part, session_checks
 from tests.crash.memory_stories import SHARED, MemoryStory, keys_of
 from tests.crash.session_story import BOOT, machine
-from tests.crash.story import Told
+from tests.crash.story import GoesOn, Told
 from tests.store.memory_place import PatientDisk
 
 VARIANTS = ("held", "approval")
@@ -93,12 +93,11 @@ def applied(connection: sqlite3.Connection, target: str, session: int) -> int:
     return int(connection.execute(sql, (owner, key, by)).fetchone()[0])
 
 
-class ApprovalStory(HeldStory):
+class ApprovalStory(HeldStory, GoesOn):
     """Each wish is decided on once, with all that comes of it in the same transaction. The person edits a shared file."""
 
     agent = "@team"
     lines: ClassVar = {"- AGENT policy": 1, "- AGENT team": 1}
-    goes_on = True
     recovery_calls = 120
 
     def visits(self, calls: int, swaps: list[int], *, few: bool) -> Iterable[tuple[str, int]]:

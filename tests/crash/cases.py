@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from tests.crash import checks, power
 from tests.crash.person import Scenario
 from tests.crash.stage import Stage
-from tests.crash.story import Told
+from tests.crash.story import GoesOn, Told
 
 
 def case(stage: Stage, scenario: Scenario, n: int, m: int) -> list[str]:
@@ -59,8 +59,8 @@ def _recovered(stage: Stage, told: Told, *, boot: str = "boot-1") -> list[str]:
     stage.recover(0, boot=boot)
     if checks.fingerprint(stage.story.state) != before:
         wrong.append("I7: recovery repeated gives something else")
-    if stage.story.goes_on:
-        stage.go_on(boot=boot)
+    if isinstance(stage.story, GoesOn):
+        stage.go_on(stage.story, boot=boot)
         wrong += stage.story.broken_after()
     return wrong
 

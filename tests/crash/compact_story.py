@@ -8,14 +8,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from unittest import mock
 
 from swarmd.daemon.local import run_local
-from swarmd.session import flow
 from swarmd.store.connections import open_reading
 from tests.crash import checks, part, session_checks
 from tests.crash.session_checks import SESSION
-from tests.crash.session_story import BOOT, SessionStory, machine
+from tests.crash.session_story import BOOT, SessionStory, acknowledging, machine
 from tests.crash.story import Told
 from tests.crash.summarize import LINE, SUMMARY
 from tests.store.memory_place import PatientDisk
@@ -32,14 +30,7 @@ class CompactStory(SessionStory):
         return {"kind": "script", "part": "history"}
 
     def play(self, acknowledge: Callable[[], None], disk: PatientDisk) -> None:
-        run = flow.run
-
-        async def acknowledged(*args: object) -> str:
-            outcome = await run(*args)
-            acknowledge()
-            return outcome
-
-        with machine(disk, BOOT), mock.patch.object(flow, "run", acknowledged):
+        with machine(disk, BOOT), acknowledging(acknowledge):
             asked = {"agent": self.name, "summary": SUMMARY}
             document = run_local(self.places(self.state), asked, name="memory_compact")
         assert document["outcome"] == "committed", document
@@ -48,8 +39,7 @@ class CompactStory(SessionStory):
         found: list[str] = []
         places = self.places(self.state)
         with contextlib.closing(open_reading(places.state / "swarmd.db")) as connection:
-            row = connection.execute("SELECT * FROM sessions WHERE id = ?", (SESSION,)).fetchone()
-            done = bool(connection.execute("SELECT count(*) FROM audit WHERE act = 'compact'").fetchone()[0])
+            row, done = made(connection)
             found += whole(connection, row, done)
             if told.acknowledged and not done:
                 found.append("I1: acknowledged and not committed")
@@ -66,6 +56,12 @@ class CompactStory(SessionStory):
         for line in part.NOTES.splitlines(keepends=True):
             if line not in texts:
                 yield f"I5: {line!r} is gone"
+
+
+def made(connection: sqlite3.Connection) -> tuple[sqlite3.Row | None, bool]:
+    """The session's row, and whether its compaction was committed."""
+    row = connection.execute("SELECT * FROM sessions WHERE id = ?", (SESSION,)).fetchone()
+    return row, bool(connection.execute("SELECT count(*) FROM audit WHERE act = 'compact'").fetchone()[0])
 
 
 def whole(

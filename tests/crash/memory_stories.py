@@ -8,7 +8,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 from typing import ClassVar
-from unittest import mock
 
 from swarmd.core import interaction_log
 from swarmd.core.changes import AppendMemory
@@ -16,11 +15,10 @@ from swarmd.core.transcript import call_text
 from swarmd.daemon.daemon import Daemon
 from swarmd.daemon.local import run_local
 from swarmd.service.caller import Operator
-from swarmd.session import flow
 from swarmd.store.connections import open_reading
 from tests.crash import checks, part, parts, session_checks
 from tests.crash.session_checks import drafted_of, ending, marked, stage_of
-from tests.crash.session_story import BOOT, SessionStory, machine
+from tests.crash.session_story import BOOT, SessionStory, acknowledging, machine
 from tests.crash.story import Told
 from tests.store.memory_place import PatientDisk
 
@@ -250,17 +248,10 @@ class ConsolidateStory(MemoryStory):
         return {"kind": "script", "part": "history"}
 
     def play(self, acknowledge: Callable[[], None], disk: PatientDisk) -> None:
-        run = flow.run
-
-        async def acknowledged(*args: object) -> str:
-            outcome = await run(*args)
-            acknowledge()
-            return outcome
-
         asked = {"agent": self.name, "trigger": "consolidate"}
         with (
             machine(disk, BOOT, command="tests.crash.played"),
-            mock.patch.object(flow, "run", acknowledged),
+            acknowledging(acknowledge),
         ):
             document = run_local(self.places(self.state), asked)
         # Where a person was faster nothing is saved, and it has gone well all the same.

@@ -40,6 +40,20 @@ BOOT = "boot-1"
 COMMAND = registry.BUILT_IN["command"]
 
 
+@contextlib.contextmanager
+def acknowledging(acknowledge: Callable[[], None]) -> Iterator[None]:
+    """In here a session that has run to its end is acknowledged."""
+    run = flow.run
+
+    async def acknowledged(*args: object) -> str:
+        outcome = await run(*args)
+        acknowledge()
+        return outcome
+
+    with mock.patch.object(flow, "run", acknowledged):
+        yield
+
+
 class SessionStory(Story):
     agent, other = session_checks.AGENT, "art"
     name = session_checks.AGENT
@@ -132,14 +146,7 @@ class SessionStory(Story):
         return self.acts.read_text().rpartition("\n")[0].splitlines() if self.acts.exists() else []
 
     def play(self, acknowledge: Callable[[], None], disk: PatientDisk) -> None:
-        run = flow.run
-
-        async def acknowledged(*args: object) -> str:
-            outcome = await run(*args)
-            acknowledge()
-            return outcome
-
-        with machine(disk, BOOT), mock.patch.object(flow, "run", acknowledged):
+        with machine(disk, BOOT), acknowledging(acknowledge):
             document = run_local(self.places(self.state), self.asked())
         assert document["outcome"] == "committed", document
 

@@ -21,7 +21,7 @@ from tests.crash.person import Person, Scenario
 from tests.crash.session_story import VARIANTS as SESSIONS
 from tests.crash.session_story import SessionStory
 from tests.crash.shim import Shim
-from tests.crash.story import Story, Told, copy
+from tests.crash.story import GoesOn, Story, Told, copy
 from tests.crash.summary_story import VARIANTS as SUMMARIES
 from tests.crash.summary_story import SummaryStory
 from tests.store.memory_place import PatientDisk
@@ -93,9 +93,9 @@ class Stage:
         story = self.story
         return self._fork(lambda _: story.recover(boot, AskingDisk(self.shim)), m)
 
-    def go_on(self, *, boot: str = "boot-1") -> None:
+    def go_on(self, story: GoesOn, *, boot: str = "boot-1") -> None:
         """What somebody does after a recovery."""
-        self._fork(lambda _: self.story.go_on(boot, AskingDisk(self.shim)), 0)
+        self._fork(lambda _: story.go_on(boot, AskingDisk(self.shim)), 0)
 
     def keep(self) -> None:
         """Keep the state as it is now, for `go_back`."""

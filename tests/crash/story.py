@@ -76,16 +76,17 @@ class Story(ABC):
     def broken(self, told: Told) -> list[str]:
         """Every promise that does not hold after recovery."""
 
-    goes_on = False
-    """Whether somebody does the rest after it."""
 
+class GoesOn(ABC):
+    """A story in which somebody does the rest after a recovery."""
+
+    @abstractmethod
     def go_on(self, boot: str, disk: PatientDisk) -> None:
         """The rest, on the state that was recovered."""
-        raise NotImplementedError
 
+    @abstractmethod
     def broken_after(self) -> list[str]:
         """Every promise that does not hold after that."""
-        return []
 
 
 def copy(template: Path, to: Path) -> None:

@@ -25,8 +25,7 @@ from swarmd.service.caller import Operator
 from swarmd.session.summarizing import Summarizing
 from swarmd.store.connections import open_reading
 from tests.crash import checks, part, session_checks, summarize
-from tests.crash.compact_story import whole
-from tests.crash.session_checks import SESSION
+from tests.crash.compact_story import made, whole
 from tests.crash.session_story import BOOT, COMMAND, SessionStory, machine
 from tests.crash.story import Told
 from tests.store.memory_place import PatientDisk
@@ -124,8 +123,7 @@ class SummaryStory(SessionStory):
         found: list[str] = []
         places = self.places(self.state)
         with contextlib.closing(open_reading(places.state / "swarmd.db")) as connection:
-            row = connection.execute("SELECT * FROM sessions WHERE id = ?", (SESSION,)).fetchone()
-            done = bool(connection.execute("SELECT count(*) FROM audit WHERE act = 'compact'").fetchone()[0])
+            row, done = made(connection)
             moved = row is not None and any(reason in row["reason"] for reason in MOVED)
             found += whole(connection, row, done, () if not moved else ("failed",))
             if told.acknowledged and not done:

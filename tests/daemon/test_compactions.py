@@ -60,6 +60,15 @@ async def fill(swarm, agent="disk"):
     await swarm.ask("memory_write", agent=agent, file="MEMORY.md", text=MUCH)
 
 
+async def failed_and_pruned(swarm):
+    """The first compaction has failed, and a person has made the memory small: nothing is tried again."""
+    await until(lambda: ended(swarm, 1)() and not swarm.daemon._tasks)
+    await swarm.ask("memory_write", agent="disk", file="MEMORY.md", text=LINE)
+    swarm.clock.pass_(301)
+    await swarm.daemon.minute()
+    await until(lambda: "compaction:disk" not in swarm.attention())
+
+
 def text(swarm, agent="disk"):
     return (swarm.places.state / "memory" / agent / "MEMORY.md").read_text()
 
@@ -188,11 +197,7 @@ async def test_failures_from_before_the_memory_was_pruned_count_no_more(swarm):
     async with swarm.up():
         await fill(swarm)
     async with swarm.up():
-        await until(lambda: ended(swarm, 1)() and not swarm.daemon._tasks)
-        await swarm.ask("memory_write", agent="disk", file="MEMORY.md", text=LINE)
-        swarm.clock.pass_(301)
-        await swarm.daemon.minute()
-        await until(lambda: "compaction:disk" not in swarm.attention())
+        await failed_and_pruned(swarm)
         await fill(swarm)
     async with swarm.up():
         await until(lambda: ended(swarm, 2)() and not swarm.daemon._tasks)
@@ -230,11 +235,7 @@ async def test_an_item_is_closed_where_a_person_has_pruned_the_memory(swarm):
     async with swarm.up():
         await fill(swarm)
     async with swarm.up():
-        await until(lambda: ended(swarm, 1)() and not swarm.daemon._tasks)
-        await swarm.ask("memory_write", agent="disk", file="MEMORY.md", text=LINE)
-        swarm.clock.pass_(301)
-        await swarm.daemon.minute()
-        await until(lambda: "compaction:disk" not in swarm.attention())
+        await failed_and_pruned(swarm)
 
 
 async def test_while_it_runs_no_other_session_of_its_agent_does(swarm):

@@ -273,6 +273,29 @@ def test_pages_have_an_end_and_everything_where_there_is_no_time(swarm, monkeypa
         assert sorted(found) == sorted(f"n{minute}-{number}.md" for minute in range(6) for number in range(3))
 
 
+def test_a_second_page_looks_no_further_than_the_first_had_time_to(swarm, monkeypatch):
+    monkeypatch.setattr(search_units, "PART_ROWS", 4)
+    minutes(swarm, 6, each=3)
+    swarm.call("memory_search", text="zebra")
+    monkeypatch.setattr(search, "SECONDS", -1.0)
+    looked, in_part = [], search._in_part
+
+    def noted(connection, part, look):
+        rows = in_part(connection, part, look)
+        looked.append((part, rows is not None))
+        return rows
+
+    monkeypatch.setattr(search, "_in_part", noted)
+    first = swarm.call("memory_search", text="zebra", n=1)
+    seen = [part for part, had_time in looked if had_time]
+    assert first["more"]
+    assert len(seen) < len(looked), "a part was left for later"
+    looked.clear()
+    second = swarm.call("memory_search", text="zebra", n=1, until=first["next"])
+    assert second["items"]
+    assert [part for part, _ in looked] == seen
+
+
 @pytest.mark.parametrize(
     "until", ["2026-11-30T09:00:00Z_1", "x_0_0_0", "2026-13-30T09:00:00Z_0_0_0", "_0_0_0"]
 )

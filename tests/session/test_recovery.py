@@ -42,6 +42,18 @@ def killed(swarm, script, agent="studio", **facts):
     return swarm.session(ids[0])
 
 
+def killed_twice(swarm, monkeypatch, script):
+    """As `killed`, and the recovery is killed too, before it has ended the session."""
+
+    def dies(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "_write", dies)
+        with pytest.raises(Killed):
+            killed(swarm, script)
+
+
 def copy_of(swarm, id):
     return swarm.places.state / "sessions" / str(id) / "memory"
 
@@ -95,13 +107,7 @@ def test_nothing_of_it_stays_where_recovery_is_killed_too_and_its_draft_is_the_s
     async def script(part):
         edit(part, "MEMORY.md", "new\n")
 
-    def dies(*_):
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(recovery, "_write", dies)
-        with pytest.raises(Killed):
-            killed(swarm, script)
+    killed_twice(swarm, monkeypatch, script)
     folder = copy_of(swarm, 1).parent
     assert [path.name for path in folder.iterdir()] == ["acts.jsonl"]
     assert recover(swarm.store, host_of(swarm.places), swarm.clock.now()) == [1]
@@ -125,13 +131,7 @@ def test_of_a_large_file_the_journal_keeps_what_is_new_and_the_draft_is_whole(
         edit(part, "MEMORY.md", f"{before}new\n")
         edit(part, "b.md", "b" * 10_000)
 
-    def dies(*_):
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(recovery, "_write", dies)
-        with pytest.raises(Killed):
-            killed(swarm, script)
+    killed_twice(swarm, monkeypatch, script)
     acts = copy_of(swarm, 1).parent / "acts.jsonl"
     assert 10_000 < acts.stat().st_size < 20_000
     assert recover(swarm.store, host_of(swarm.places), swarm.clock.now()) == [1]
