@@ -10,7 +10,7 @@
 # make clean   remove .venv and what the tools left
 #
 # All of it lives in .venv, made on first use. PYTHON=/path/to/python3 chooses another Python than the one found;
-# PYTEST="-k handoff" adds options of pytest.
+# PYTEST="-k handoff" adds options of pytest; JOBS=8 runs more tests at once.
 
 .PHONY: test cover test-clients lint demo crash bench clean
 .DELETE_ON_ERROR:
@@ -21,16 +21,18 @@ PYTHON ?= $(shell for name in python3.11 python3 python3.14 python3.13 python3.1
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
 DEMO ?= swarmd.demo
 PYTEST ?=
+# Many tests wait for processes: one more than there are cores.
+JOBS ?= $(shell cores=$$(nproc); echo $$((cores < 4 ? cores + 1 : 4)))
 
 # Paths are relative and programs are called through Python, so that the checkout may lie in a path with spaces.
 VENV := .venv/bin/python
 PIP := $(VENV) -m pip --disable-pip-version-check -qq install -c constraints.txt
 
 test: lint
-	$(VENV) -m pytest -n auto --maxprocesses=4 --dist worksteal $(PYTEST)
+	$(VENV) -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
 
 cover: .venv/.dev
-	$(VENV) -m pytest -n auto --maxprocesses=4 --dist worksteal --cov $(PYTEST)
+	$(VENV) -m pytest -n $(JOBS) --dist worksteal --cov $(PYTEST)
 
 lint: .venv/.dev
 	$(VENV) -m ruff check .
