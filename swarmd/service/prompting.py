@@ -44,7 +44,8 @@ def assembled(view: View, args: Args) -> tuple[Snapshot, Prompt]:
     at = moment(args, "at") or view.now
     if trigger == CONSOLIDATE:
         return _of_consolidation(view, agent, at)
-    pace = adaptive.pace(view.connection, name) if agent.when.adaptive is not None else None
+    rule = agent.when.adaptive
+    pace = adaptive.as_it_is(view.connection, {name: rule}, view.now).get(name) if rule is not None else None
     slot = _slot(agent, at, pace) if trigger in OF_A_SLOT else None
     reasons = (pace.reason,) if pace is not None and trigger == "adaptive" else ()
     skills = skills_of(agent, view.tree, str(view.places.state)).skills

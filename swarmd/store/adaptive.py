@@ -32,11 +32,6 @@ def paces(connection: sqlite3.Connection, names: Sequence[str] | None = None) ->
     return {row["agent"]: _pace(row) for row in rows}
 
 
-def pace(connection: sqlite3.Connection, agent: str) -> Pace | None:
-    """What was chosen for one agent, or None."""
-    return paces(connection, [agent]).get(agent)
-
-
 def _pace(row: sqlite3.Row) -> Pace:
     return Pace(
         step_seconds=row["step_seconds"], base=from_text(row["base"]), counted=from_text(row["counted"]),

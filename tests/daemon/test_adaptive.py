@@ -111,6 +111,7 @@ async def test_what_is_told_is_the_state_as_it_is_before_the_daemon_has_looked_a
         assert (agent["next"], agent["next_reason"]) == (fire["start"], fire["reason"])
         assert fire["reason"] == why(adaptive)
         assert fire["start"][11:19] == next_of(adaptive)
+        assert fire["reason"] in adaptive.call("prompt", agent="a")["user"]
         return next_of(adaptive), why(adaptive)
 
     async with adaptive.up():
