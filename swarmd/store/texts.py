@@ -49,11 +49,12 @@ def of_digest(connection: sqlite3.Connection, hash_: str | None) -> bytes | None
 
 def start_of(connection: sqlite3.Connection, hash_: str, size: int) -> bytes:
     """The first bytes of a text, for a listing; nothing where it is gone."""
+    # What SQLite cuts out of an empty blob is NULL.
     row = connection.execute(
         "SELECT substr(data, 1, ?) FROM blobs WHERE hash = ? AND base IS NULL AND typeof(data) = 'blob'",
         (size, hash_),
     ).fetchone()
-    return bytes(row[0]) if row is not None else (of_digest(connection, hash_) or b"")[:size]
+    return bytes(row[0] or b"") if row is not None else (of_digest(connection, hash_) or b"")[:size]
 
 
 def of_revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> bytes | None:

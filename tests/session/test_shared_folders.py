@@ -274,6 +274,16 @@ async def test_what_others_let_it_read_is_told_and_read(swarm):
     assert (await swarm.run("garage", script))["outcome"] == "no_change"
 
 
+async def test_an_empty_file_stops_nobody_who_sees_it(swarm):
+    swarm.call("memory_write", agent="@team", file="empty.md", text="")
+    swarm.call("memory_write", agent="game", file="MEMORY.md", text="")
+    swarm.call("memory_write", agent="game", file="empty.md", text="")
+    swarm.change("garage", memory=MemoryRules(reads=("game",)))
+    for agent, facts in (("art", {}), ("garage", {}), ("game", {"subject": "alice"})):
+        assert (await swarm.run(agent, **facts))["outcome"] == "no_change"
+        assert "empty" in prompt_of(swarm)
+
+
 def test_the_journal_keeps_whose_folder_a_change_is_of(swarm):
     """What the tests above rest on: acts on shared folders are staged, not done on the working copy."""
     seen = []
