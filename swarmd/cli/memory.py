@@ -128,13 +128,17 @@ def edit_file(invocation: Invocation, words: tuple[str, ...], agent: str | None)
 
 @memory.command("write", help=ACTS["memory_write"].sentence)
 @click.argument("words", nargs=-1, metavar="[AGENT] FILE TEXT|-")
+@click.option("--base", type=_REVISION, metavar="REV",
+              help="The revision that the text was made from: what came since is merged with it.")  # fmt: skip
 @owner_option
 @pass_invocation
-def write_file(invocation: Invocation, words: tuple[str, ...], agent: str | None) -> None:
+def write_file(invocation: Invocation, words: tuple[str, ...], agent: str | None, base: int | None) -> None:
     """`-` as TEXT reads standard input."""
+    if base is not None and invocation.in_session:
+        usage("--base is for operators: what a session writes is merged from what it has read, without it")
     agent, (file, text) = _split(invocation, agent, words, ["FILE", "TEXT"])
     text = text_for(invocation, agent, text, "a file's text", may_be_empty=True)
-    invocation.show(invocation.call("memory_write", agent=agent, file=file, text=text), _written)
+    invocation.show(invocation.call("memory_write", agent=agent, file=file, text=text, base=base), _written)
 
 
 @memory.command("append", help=ACTS["memory_append"].sentence)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swarmd.core.changes import AppendMemory, WriteMemory
+from swarmd.core.counts import counted
 from swarmd.core.interaction_log import added_to, appended_under, heading_problem
 from swarmd.core.memory import path_problem, room_problem, tree_problems
-from swarmd.core.merge import merge
+from swarmd.core.merge import Merged, merge
 from swarmd.core.names import unknown_agent, unknown_folder
 from swarmd.core.owners import agent_of_owner, owner_problem, shared_name
 from swarmd.core.staging import Conflict, MemoryWritten, Verdict
@@ -13,7 +16,10 @@ from swarmd.core.world import Actor, Document, World
 
 
 def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
-    """A file as its writer left it, merged with the head where that is not the revision it was made from."""
+    """A file as its writer left it, merged with the head where that is not the revision it was made from.
+
+    Where both changed one place a person's lines stay, whoever came first: a session's are set aside.
+    """
     head = world.document(change.agent, change.path)
     if problem := _problem(actor, change.agent, change.path, head, world):
         return problem
@@ -33,19 +39,26 @@ def writing(actor: Actor, change: WriteMemory, world: World) -> Verdict:
         return Verdict(
             decision="superseded", reason=f"{change.path} was changed meanwhile; it is not deleted"
         )
+    of_person = actor.agent is None and actor.session is None
     if head_data is None:
-        if base is None or base == change.data:
+        if base is None or base == change.data or of_person:
             return _written(actor, change, head, change.data, world)
         conflict = Conflict(path=change.path, line=1, ours=_text(change.data), theirs="")
         return _written(actor, change, head, None, world, merged=True, conflicts=(conflict,))
-    merged = merge(base or b"", change.data, head_data)
-    conflicts = tuple(
-        Conflict(path=change.path, line=piece.line, ours=piece.ours, theirs=piece.theirs)
-        for piece in merged.conflicts
-    )
+    sides = (head_data, change.data) if of_person else (change.data, head_data)
+    merged = merge(base or b"", *sides)
+    conflicts = conflicts_of(merged, change.path, head.by if of_person and head is not None else None)
     if merged.data == head_data and not conflicts:
         return Verdict(decision="nothing")
     return _written(actor, change, head, merged.data, world, merged=True, conflicts=conflicts)
+
+
+def conflicts_of(merged: Merged, path: str, by: str | None) -> tuple[Conflict, ...]:
+    """What a merge of a file set aside, and whose it was."""
+    return tuple(
+        Conflict(path=path, line=piece.line, ours=piece.ours, theirs=piece.theirs, by=by)
+        for piece in merged.conflicts
+    )
 
 
 def overtaken(actor: Actor, change: WriteMemory, world: World) -> Verdict | None:
@@ -122,15 +135,19 @@ def _written(
     )  # fmt: skip
     over = head.data if head is not None else None
     effect = MemoryWritten(document=document, parent=rev, over=over, merged=merged, conflicts=conflicts)
-    reason = (
-        f"{len(conflicts)} places in {change.path} met other edits; what was written there is kept as conflicts"
-        if conflicts
-        else ""
-    )
     return Verdict(
-        decision="done", reason=reason, effects=(effect,), before=f"revision {rev}, {before} bytes",
+        decision="done", reason=_met(change.path, conflicts), effects=(effect,),
+        before=f"revision {rev}, {before} bytes",
         after=f"revision {document.rev}, {len(data) if data is not None else 0} bytes", value=document.rev,
     )  # fmt: skip
+
+
+def _met(path: str, conflicts: Sequence[Conflict]) -> str:
+    if not conflicts:
+        return ""
+    by = conflicts[0].by
+    kept = f"what {by} wrote there is kept" if by else "what was written there is kept"
+    return f"{counted(len(conflicts), 'place')} in {path} met other edits; {kept} as conflicts"
 
 
 def _text(data: bytes) -> str:

@@ -37,12 +37,16 @@ class HandoffWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Lines of an agent that met a person's at the same place: kept aside, shown, never lost."""
+    """Lines of an agent that met a person's at the same place: kept aside, shown, never lost.
+
+    `by` wrote the lines that were set aside (None: who made the revision).
+    """
 
     path: str
     line: int
     ours: str
     theirs: str
+    by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,9 +193,14 @@ class Service:
 
 def _from_base(change: Change, base: Any) -> Change:
     """An edit of a copy is merged from the revision that the copy was made of."""
-    if isinstance(base, bool) or not isinstance(base, int) or not 0 <= base < 2**62:
+    if isinstance(base, bool) or not isinstance(base, int) or base < 0:
         raise BadInput(f"base: a revision's number is expected, not {base!r:.40}")
-    return dataclasses.replace(change, base=base) if isinstance(change, WriteMemory) else change
+    if not isinstance(change, WriteMemory):
+        return change
+    if base > change.base:
+        have = f"it is at revision {change.base}" if change.base else "it is not there"
+        raise BadInput(f"base: {change.agent} has no revision {base} of {change.path}: {have}")
+    return dataclasses.replace(change, base=base)
 
 
 def _target(changes: list[Change]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from swarmd.core.ancestry import Known, base_of, removed_lines
+from swarmd.core.judge_memory import conflicts_of
 from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, is_archive, tree_problems
 from swarmd.core.merge import Merged, merge
 from swarmd.core.owners import subject_of
@@ -71,7 +72,6 @@ class _Plan:
     head: bytes | None
     documents: tuple[tuple[Document, int], ...]
     conflicts: tuple[Conflict, ...]
-    conflicts_by: str
     adopted: Adopted
 
 
@@ -318,8 +318,7 @@ def _apply(
         losses.note(connection, losses.Rewrite(document=last, before=plan.over, over=plan.head), beside)
         at = plan.documents[0][0].at
         for conflict in plan.conflicts:
-            session = documents.session_of(plan.conflicts_by)
-            documents.add_conflict(connection, agent, conflict, session, plan.conflicts_by, at)
+            documents.add_conflict(connection, plan.documents[0][0], conflict, None)
         _audit(connection, plan.adopted, at)
         rev = plan.adopted.rev
     elif mark is None or mark.hash != file.digest:
@@ -363,17 +362,14 @@ def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) ->
     if merged.data != file.data:
         second = Document(agent=agent, path=path, rev=over + 2, data=merged.data, at=at, by=by)
         revisions.append((second, over + 1))
-    conflicts = tuple(
-        Conflict(path=path, line=piece.line, ours=piece.ours, theirs=piece.theirs)
-        for piece in merged.conflicts
-    )
+    conflicts = conflicts_of(merged, path, head.by if head is not None else None)
     adopted = Adopted(
         agent=agent, path=path, rev=over + 1, head=revisions[-1][0].rev, by=by, conflicts=len(conflicts),
         removed=_removed(head, merged.data, last),
     )  # fmt: skip
     return _Plan(
         over=over, head=head.data if head is not None else None, documents=tuple(revisions), conflicts=conflicts,
-        conflicts_by=head.by if head is not None else by, adopted=adopted,
+        adopted=adopted,
     )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Iterator
-from datetime import datetime
 
 from swarmd.core.ancestry import Known
 from swarmd.core.digests import digest
@@ -75,7 +74,7 @@ def write_revision(
         add_revision(connection, document, effect.parent, "merge" if effect.merged else how)
         marks.to_publish(connection, document.agent, document.path, document.rev)
     for conflict in effect.conflicts:
-        add_conflict(connection, document.agent, conflict, session, document.by, document.at)
+        add_conflict(connection, document, conflict, session)
 
 
 def add_revision(connection: sqlite3.Connection, document: Document, parent: int, how: str) -> None:
@@ -104,10 +103,14 @@ def add_revision(connection: sqlite3.Connection, document: Document, parent: int
 
 
 def add_conflict(
-    connection: sqlite3.Connection, agent: str, conflict: Conflict, session: int | None, by: str, at: datetime
+    connection: sqlite3.Connection, document: Document, conflict: Conflict, session: int | None
 ) -> None:
-    """Keep lines that were set aside; `by` wrote them. The same lines, still open, are kept once."""
-    values = (agent, conflict.path, conflict.ours, conflict.theirs, by)
+    """Keep lines that were set aside when that revision was made, by this session, which wrote them where the conflict
+    names nobody else. The same lines, still open, are kept once.
+    """
+    by = conflict.by or document.by
+    session = session if conflict.by is None else session_of(conflict.by)
+    values = (document.agent, conflict.path, conflict.ours, conflict.theirs, by)
     known = connection.execute(
         "SELECT 1 FROM conflicts WHERE resolved IS NULL AND agent = ? AND path = ? AND ours = ? AND theirs = ?"
         " AND by = ?",
@@ -116,7 +119,7 @@ def add_conflict(
     if known is None:
         connection.execute(
             "INSERT INTO conflicts (agent, path, ours, theirs, by, line, session, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (*values, conflict.line, session, to_text(at)),
+            (*values, conflict.line, session, to_text(document.at)),
         )
 
 

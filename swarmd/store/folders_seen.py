@@ -73,12 +73,13 @@ def _seen(connection: sqlite3.Connection, row: sqlite3.Row) -> FileSeen:
 def conflicts_now(
     connection: sqlite3.Connection, agent: Agent, own: str, subject: str | None
 ) -> list[ConflictSeen]:
-    """Open conflicts of the session's own folder; in shared ones those of lines that the agent's sessions wrote about
-    the same subject, and of nobody else's.
+    """Open conflicts of lines that sessions wrote to the session's own folder; in shared ones those that the agent's
+    sessions wrote about the same subject, and of nobody else's. Those of two people are theirs to settle.
     """
     sql = "SELECT c.id, c.path, c.line, c.ours, c.theirs, c.agent FROM conflicts c INDEXED BY conflicts_open"
     found = connection.execute(
-        f"{sql} WHERE c.agent = ? AND c.resolved IS NULL AND {UNTAINTED} ORDER BY c.id LIMIT ?",
+        f"{sql} WHERE c.agent = ? AND c.resolved IS NULL AND c.session IS NOT NULL AND {UNTAINTED} "
+        "ORDER BY c.id LIMIT ?",
         (own, CONFLICTS_SHOWN),
     ).fetchall()
     for folder in agent.memory.shared:

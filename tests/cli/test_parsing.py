@@ -21,6 +21,7 @@ ACTS = [
     (["ctx", "unset", "studio", "status"], ("ctx_unset", {"agent": "studio", "key": "status"})),
     (["memory", "ctx", "set", "--node", "studio", "--key", "k", "--value", "v"], ("ctx_set", {"agent": "studio", "key": "k", "value": "v"})),
     (["memory", "write", "studio", "a.md", "text"], ("memory_write", {"agent": "studio", "file": "a.md", "text": "text"})),
+    (["memory", "write", "studio", "a.md", "text", "--base", "3"], ("memory_write", {"agent": "studio", "file": "a.md", "text": "text", "base": 3})),
     (["memory", "append", "studio", "MEMORY.md", "--", "- buy milk"], ("memory_append", {"agent": "studio", "file": "MEMORY.md", "text": "- buy milk"})),
     (["memory", "restore", "studio", "3"], ("memory_restore", {"agent": "studio", "file": "MEMORY.md", "rev": 3})),
     (["memory", "conflicts", "studio", "--take", "theirs", "4"], ("memory_take", {"agent": "studio", "conflict": 4, "side": "theirs"})),
@@ -397,6 +398,12 @@ def test_a_key_that_was_overtaken_is_not_set_and_no_failure(swarmd):
     assert (ran.status, ran.text, ran.err) == (0, "", "swarmd: not set: the operator has changed it\n")
     ran = swarmd("ctx", "set", "status", "x", "--json", session=True, ctx_set=answer)
     assert (ran.status, ran.json) == (0, answer)
+
+
+def test_in_a_session_no_base_is_given(swarmd):
+    ran = swarmd("memory", "write", "MEMORY.md", "hello", "--base", "2", session=True)
+    assert (ran.status, ran.calls) == (2, [])
+    assert "--base is for operators" in ran.err
 
 
 def test_a_sessions_own_copy_of_memory_is_shown_by_its_files(swarmd):

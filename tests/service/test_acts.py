@@ -93,6 +93,48 @@ def test_an_edit_is_merged_from_the_revision_that_it_was_made_of(swarm):
     assert swarm.text("studio") == "A\nb\nC\n"
 
 
+async def test_where_a_persons_edit_of_a_copy_meets_a_sessions_the_persons_lines_stay(swarm):
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="a\nb\nc\n")
+    swarm.call("memory_write", agent="studio", file="gone.md", text="one\n")
+
+    async def writes(part):
+        part.write("MEMORY.md", "a\nthe agent's b\nc\nthe agent's d\n")
+        await part.act("memory_delete", file="gone.md")
+
+    session = await swarm.run("studio", writes)
+    written = swarm.call(
+        "memory_write", agent="studio", file="MEMORY.md", text="a\nthe person's b\nc\n", base=1
+    )
+    assert written["conflicts"] == 1
+    assert swarm.text("studio") == "a\nthe person's b\nc\nthe agent's d\n"
+    swarm.call("memory_write", agent="studio", file="gone.md", text="one\ntwo\n", base=1)
+    assert swarm.text("studio", "gone.md") == "one\ntwo\n"
+    (conflict,) = swarm.call("memory_conflicts", agent="studio")["items"]
+    assert (conflict["ours"], conflict["theirs"]) == ("the agent's b\n", "the person's b\n")
+    assert conflict["by"] == f"studio#{session['id']}"
+    await swarm.run("studio")
+    assert "these lines of yours met other edits" in swarm.runner.requests[-1].user
+    swarm.call("memory_take", agent="studio", conflict=conflict["id"], side="ours")
+    assert swarm.text("studio") == "a\nthe agent's b\nc\nthe agent's d\n"
+
+
+async def test_a_conflict_of_two_people_is_told_to_them_and_not_to_the_agent(swarm):
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="a\n")
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="ann's\n")
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="bob's\n", base=1)
+    assert swarm.text("studio") == "bob's\n"
+    assert [row["ours"] for row in swarm.call("memory_conflicts", agent="studio")["items"]] == ["ann's\n"]
+    assert swarm.attention() == ["conflict:studio"]
+    await swarm.run("studio")
+    assert "conflicts:" not in swarm.runner.requests[-1].user
+
+
+def test_an_edit_of_a_revision_that_never_was_is_refused(swarm):
+    for base in (1, 7):
+        with pytest.raises(BadInput, match=f"studio has no revision {base} of a.md: it is not there"):
+            swarm.call("memory_write", agent="studio", file="a.md", text="a\n", base=base)
+
+
 def test_a_hand_edit_is_taken_in_before_an_act_on_memory(swarm):
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text="a\n")
     swarm.file("studio").write_text("a\nperson\n")
