@@ -59,7 +59,8 @@ def _must_have_a_terminal() -> None:
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         raise BadInput(
             "an editor needs a terminal, and here is none: give the text with `swarmd memory write AGENT FILE - "
-            "--base REV` (REV: the revision that you have read) or `swarmd memory append AGENT FILE -`, or set EDITOR to a program that needs none"
+            "--base REV` (REV: the revision that you have read) or `swarmd memory append AGENT FILE -`, or set EDITOR "
+            "to a program that needs none"
         )
 
 

@@ -9,41 +9,52 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from swarmd.core.deltas import same_end, same_start
 from swarmd.core.merge import keys_of, lines_of, matches
 
 ALIKE = 0.6
 """From here on two lines at one place are one line and its correction."""
 READ_SECONDS = 10.0
-"""Nobody has read a line and corrected it so soon after it came."""
+"""Nobody has read a line and corrected it so soon after it came, but for who wrote it."""
+GOES_ON = 0.9
+"""So much of two lines is the same where one is the other as its writer goes on with it."""
 LONGEST_BEFORE_SECONDS = 3600.0
 """What was saved longer before that is a copy with an old date, or a clock was set."""
 COMPARED = 50
+_Same = Callable[[bytes, bytes], bool]
 _WORD = re.compile(rb"\w+|[^\x00-\x7f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A revision and its text. `at` is since when the file holds it, where that is known."""
+    """A revision, its text and who made it. `at` is since when the file holds it, where that is known."""
 
     rev: int
     data: bytes
     at: datetime | None = None
+    by: str = ""
 
 
 def base_of(
-    text: bytes, seen: Known | None, others: Sequence[Known], saved: datetime | None = None
+    text: bytes,
+    seen: Known | None,
+    others: Sequence[Known],
+    saved: datetime | None = None,
+    by: str | None = None,
 ) -> Known | None:
     """The revision that `text` was made from; `seen` is what the file was last known to hold (None: not known), `saved`
-    when the text was saved.
+    when the text was saved, `by` whom.
 
     Where that is not known, the nearest counts; None where there is no revision at all.
     """
     lines = _bag(text)
     unread = saved is not None and seen is not None and seen.at is not None and _is_unread(saved, seen.at)
+    # Who saves twice in a few seconds has the first text; so has nobody else, though two may have one name.
+    same = (_goes_on if seen is not None and by == seen.by else None) if unread else _alike
     if seen is None:
         return min(others, key=lambda known: (_distance(lines, _bag(known.data)), -known.rev), default=None)
     if any(known.data == text for known in others):
@@ -51,9 +62,19 @@ def base_of(
     best, least = seen, _distance(lines, _bag(seen.data))
     for known in sorted(others, key=lambda known: -known.rev):
         away = _distance(lines, _bag(known.data))
-        if away < least and (known.rev > seen.rev or _is_stale(text, known, seen, unread=unread)):
+        is_older = known.rev < seen.rev
+        nearer = away < least or (unread and is_older and best is seen and away == least)
+        if nearer and (not is_older or _is_stale(text, known, seen, same)):
             best, least = known, away
     return best
+
+
+def kept_lines(text: bytes, seen: bytes, base: bytes, merged: bytes) -> int:
+    """How many lines of `seen` a merge from the older `base` has kept that the person's text does not have: whether
+    they took them out, or never saw them, nobody can tell.
+    """
+    had = (_bag(seen) - _bag(base)) - _bag(text)
+    return sum(count for line, count in (had & _bag(merged)).items() if line.strip())
 
 
 def removed_lines(text: bytes, seen: bytes, before: bytes) -> tuple[str, ...]:
@@ -66,9 +87,9 @@ def _is_unread(saved: datetime, came: datetime) -> bool:
     return -LONGEST_BEFORE_SECONDS < (saved - came).total_seconds() < READ_SECONDS
 
 
-def _is_stale(text: bytes, older: Known, seen: Known, *, unread: bool) -> bool:
-    """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that corrects it.
-    `unread`: nobody can have corrected it.
+def _is_stale(text: bytes, older: Known, seen: Known, same: _Same | None) -> bool:
+    """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that corrects it: no
+    line that is the `same` as one (None: nobody can have corrected it).
     """
     lines, old, new = _bag(text), _bag(older.data), _bag(seen.data)
     # An empty line shows nothing: every text has some.
@@ -77,11 +98,15 @@ def _is_stale(text: bytes, older: Known, seen: Known, *, unread: bool) -> bool:
         return False
     if 2 * (old & lines).total() < max(old.total(), 1):
         return False
-    return unread or not _corrects(text, seen.data, own=lines - old, added=added)
+    return same is None or not _corrects(text, seen.data, same, own=lines - old, added=added)
 
 
-def _corrects(text: bytes, seen: bytes, *, own: Collection[bytes], added: Collection[bytes]) -> bool:
-    """Whether lines of its own stand in the place of ones that were added, alike and not fewer."""
+def _corrects(
+    text: bytes, seen: bytes, same: _Same, *, own: Collection[bytes], added: Collection[bytes]
+) -> bool:
+    """Whether lines of its own stand in the place of ones that were added, the same but for a correction, and not
+    fewer.
+    """
     a, b = keys_of(lines_of(seen)), keys_of(lines_of(text))
     at_a = at_b = compared = 0
     for i, j in [*matches(a, b), (len(a), len(b))]:
@@ -89,7 +114,7 @@ def _corrects(text: bytes, seen: bytes, *, own: Collection[bytes], added: Collec
         mine = [line for line in b[at_b:j] if line in own]
         if len(gone) <= len(mine) and compared < COMPARED:
             compared += len(gone)
-            if any(_alike(one, other) for one in mine[:COMPARED] for other in gone[:COMPARED]):
+            if any(same(one, other) for one in mine[:COMPARED] for other in gone[:COMPARED]):
                 return True
         at_a, at_b = i + 1, j + 1
     return False
@@ -99,6 +124,12 @@ def _alike(a: bytes, b: bytes) -> bool:
     words_a, words_b = Counter(_WORD.findall(a)), Counter(_WORD.findall(b))
     total = words_a.total() + words_b.total()
     return total > 0 and 2 * (words_a & words_b).total() >= ALIKE * total
+
+
+def _goes_on(a: bytes, b: bytes) -> bool:
+    start = same_start(a, b)
+    end = same_end(a, b, min(len(a), len(b)) - start)
+    return start == min(len(a), len(b)) or start + end >= GOES_ON * max(len(a), len(b))
 
 
 def _bag(data: bytes) -> Counter[bytes]:

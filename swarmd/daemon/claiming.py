@@ -18,7 +18,7 @@ from swarmd.daemon.slotting import Book, Decided, Look, decide
 from swarmd.session.flow import Order
 from swarmd.store import adaptive, queries, session_reads, slots, trees
 from swarmd.store.connections import Connection
-from swarmd.store.store import cure, raise_attention
+from swarmd.store.raising import cure, raise_attention
 
 if TYPE_CHECKING:
     from swarmd.daemon.daemon import Daemon

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from swarmd.store.connections import Connection
 from swarmd.store.database import StoreGone
 from swarmd.store.opening import DATABASE
-from swarmd.store.store import raise_attention
+from swarmd.store.raising import raise_attention
 
 if TYPE_CHECKING:
     from swarmd.daemon.daemon import Daemon

@@ -27,7 +27,8 @@ from swarmd.runners.sandbox import write_problems
 from swarmd.service import freshness
 from swarmd.store import audit, trees
 from swarmd.store.connections import Connection
-from swarmd.store.store import Store, cure, raise_attention
+from swarmd.store.raising import cure, raise_attention
+from swarmd.store.store import Store
 
 ATTENTION = "agents-folder"
 

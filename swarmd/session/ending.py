@@ -24,7 +24,7 @@ from swarmd.session.tally import Note, overtaken_draft
 from swarmd.store import approvals, audit, consolidated, sessions, usage
 from swarmd.store import commit as committing
 from swarmd.store.connections import Connection, StoreError
-from swarmd.store.store import cure, raise_attention
+from swarmd.store.raising import cure, raise_attention
 from swarmd.store.trees import tree_of
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from swarmd.store import approvals, queries, sessions
 from swarmd.store.commit import Committed
 from swarmd.store.connections import Connection, StoreError, reading
 from swarmd.store.database import Writer
-from swarmd.store.store import cure, raise_attention
+from swarmd.store.raising import cure, raise_attention
 from swarmd.store.world import SqlWorld
 
 log = logging.getLogger("swarmd")

@@ -7,15 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from swarmd.core.ancestry import Known, base_of, removed_lines
-from swarmd.core.judge_memory import conflicts_of
 from swarmd.core.memory import FIRST_FILE, FOLDER_BYTES, is_archive, tree_problems
-from swarmd.core.merge import Merged, merge
 from swarmd.core.owners import subject_of
-from swarmd.core.staging import Conflict
-from swarmd.core.world import Document, agent_of
+from swarmd.core.world import Document
 from swarmd.errors import Busy
-from swarmd.store import audit, documents, losses, marks, texts
+from swarmd.store import audit, documents, kept, losses, marks
+from swarmd.store.adoption import Adopted, Plan, planned
 from swarmd.store.folder import PRIVATE, QUARANTINE, Folder, Listing
 from swarmd.store.marks import Mark
 from swarmd.store.shelf import Shelf
@@ -33,24 +30,6 @@ class HeadMoved(Busy):
     """Somebody committed while a merge was made: make it again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adopted:
-    """A person's edit that became revision `rev`; `head` is what the file is to be now.
-
-    `removed` are lines that the file's last agent had added and that the edit takes away; `conflicts` counts pieces of
-    what was committed meanwhile that had to stand aside.
-    """
-
-    agent: str
-    path: str
-    rev: int
-    head: int
-    by: str
-    deleted: bool = False
-    conflicts: int = 0
-    removed: tuple[str, ...] = ()
-
-
 @dataclass(slots=True, kw_only=True)
 class Look:
     """What has become of an agent's files since they were last looked at."""
@@ -62,17 +41,6 @@ class Look:
     lost: list[str] = field(default_factory=list)
     """Files that went with their whole folder: to be written again."""
     problems: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """The revisions that a person's text makes, over the head that they were planned for, and that one's text."""
-
-    over: int
-    head: bytes | None
-    documents: tuple[tuple[Document, int], ...]
-    conflicts: tuple[Conflict, ...]
-    adopted: Adopted
 
 
 def adopt(shelf: Shelf, agent: str, unsure: Collection[str] = ()) -> list[Adopted]:
@@ -288,7 +256,7 @@ def take(
     swapped in; else the file holds the text. Durable, since the next swap takes the only other copy away.
     """
     for _ in range(TRIES):
-        plan = _plan(shelf, agent, path, file, seen)
+        plan = planned(shelf, agent, path, file, seen)
         try:
             return shelf.writer.do(lambda c, plan=plan: _apply(c, agent, path, file, plan, swapped, beside))  # type: ignore[misc]
         except HeadMoved:
@@ -301,7 +269,7 @@ def _apply(
     agent: str,
     path: str,
     file: File,
-    plan: _Plan | None,
+    plan: Plan | None,
     swapped: Mark | None,
     beside: Sequence[bytes],
 ) -> Adopted | None:
@@ -319,6 +287,7 @@ def _apply(
         at = plan.documents[0][0].at
         for conflict in plan.conflicts:
             documents.add_conflict(connection, plan.documents[0][0], conflict, None)
+        kept.note(connection, plan.adopted, at)
         _audit(connection, plan.adopted, at)
         rev = plan.adopted.rev
     elif mark is None or mark.hash != file.digest:
@@ -334,6 +303,8 @@ def _audit(connection: sqlite3.Connection, adopted: Adopted, at: datetime) -> No
     detail: dict[str, object] = {"rev": adopted.rev, "head": adopted.head}
     if adopted.deleted:
         detail["deleted"] = True
+    if adopted.kept:
+        detail["kept"] = adopted.kept
     if adopted.conflicts:
         detail["conflicts"] = adopted.conflicts
     if adopted.removed and subject_of(adopted.agent) is not None:
@@ -344,50 +315,3 @@ def _audit(connection: sqlite3.Connection, adopted: Adopted, at: datetime) -> No
         detail["removed"] = [line[:REMOVED_CHARACTERS] for line in adopted.removed[:REMOVED_LINES]]
     target = f"{adopted.agent}:{adopted.path}"
     audit.write(connection, at=at, by=adopted.by, act="memory_adopt", target=target, detail=detail)
-
-
-def _plan(shelf: Shelf, agent: str, path: str, file: File, seen: Mark | None) -> _Plan | None:
-    """What a person's text makes of the head; None: it is the head's text. Merging is done outside of transactions."""
-    head, bases, last = shelf.read(lambda c: _ancestors(c, agent, path, seen))
-    if head is not None and head.data == file.data:
-        return None
-    base = base_of(file.data, bases, last, file.saved)
-    over = head.rev if head is not None else 0
-    by, at = shelf.person(file.uid), shelf.clock()
-    first = Document(agent=agent, path=path, rev=over + 1, data=file.data, at=at, by=by)
-    revisions = [(first, base.rev if base is not None else 0)]
-    merged = Merged(data=file.data)
-    if head is not None and head.data is not None:
-        merged = merge(base.data if base is not None else b"", head.data, file.data)
-    if merged.data != file.data:
-        second = Document(agent=agent, path=path, rev=over + 2, data=merged.data, at=at, by=by)
-        revisions.append((second, over + 1))
-    conflicts = conflicts_of(merged, path, head.by if head is not None else None)
-    adopted = Adopted(
-        agent=agent, path=path, rev=over + 1, head=revisions[-1][0].rev, by=by, conflicts=len(conflicts),
-        removed=_removed(head, merged.data, last),
-    )  # fmt: skip
-    return _Plan(
-        over=over, head=head.data if head is not None else None, documents=tuple(revisions), conflicts=conflicts,
-        adopted=adopted,
-    )  # fmt: skip
-
-
-def _removed(head: Document | None, text: bytes, last: list[Known]) -> tuple[str, ...]:
-    if head is None or head.data is None or agent_of(head.by) is None:
-        return ()
-    before = next((known.data for known in last if known.rev < head.rev), b"")
-    return removed_lines(text, head.data, before)
-
-
-def _ancestors(
-    connection: sqlite3.Connection, agent: str, path: str, seen: Mark | None
-) -> tuple[Document | None, Known | None, list[Known]]:
-    head = documents.head(connection, agent, path)
-    last = documents.last_revisions(connection, agent, path)
-    known = None
-    if seen is not None and seen.seen_hash is not None:
-        text = texts.of_digest(connection, seen.seen_hash)
-        at = next((one.at for one in last if one.rev == seen.seen_rev), None)
-        known = None if text is None else Known(rev=seen.seen_rev, data=text, at=at)
-    return head, known, last

@@ -12,7 +12,7 @@ from swarmd.core.instants import from_text
 from swarmd.core.memory import FIRST_FILE
 from swarmd.core.owners import agent_of_owner, subject_of
 from swarmd.core.sessions import COMPACT, GOOD
-from swarmd.store.store import cure, raise_attention
+from swarmd.store.raising import cure, raise_attention
 
 KIND = "compaction"
 BY = "system"

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from swarmd.store import audit, healing, marks, row_checks, soundness, sums
 from swarmd.store.connections import reading
+from swarmd.store.raising import cure, raise_attention
 from swarmd.store.soundness import BrokenText
-from swarmd.store.store import cure, raise_attention
 
 KIND = "damage"
 PAGES, ROWS, TEXTS = f"{KIND}:pages", f"{KIND}:rows", f"{KIND}:text"

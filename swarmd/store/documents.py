@@ -17,7 +17,7 @@ from swarmd.core.instants import from_text, to_text
 from swarmd.core.memory import is_archive
 from swarmd.core.staging import Conflict, MemoryWritten
 from swarmd.core.world import Document
-from swarmd.store import marks, texts
+from swarmd.store import kept, marks, texts
 from swarmd.store.rows import DamagedText, document_of
 
 BASES, BASES_BYTES, LEAST_BASES = 100, 8 * 1024 * 1024, 8
@@ -73,6 +73,8 @@ def write_revision(
     if row is None or new != hash_:
         add_revision(connection, document, effect.parent, "merge" if effect.merged else how)
         marks.to_publish(connection, document.agent, document.path, document.rev)
+    if session is None:
+        kept.over(connection, document.agent, document.path)
     for conflict in effect.conflicts:
         add_conflict(connection, document, conflict, session)
 
@@ -133,28 +135,28 @@ def last_revisions(connection: sqlite3.Connection, agent: str, path: str) -> lis
     """The last revisions that hold a text, newest first, from which a person's text may have been made."""
     found: list[Known] = []
     size = 0
-    for rev, at, data in _newest_first(connection, agent, path):
+    for rev, at, by, data in _newest_first(connection, agent, path):
         size += len(data or b"")
         if len(found) >= BASES or (size > BASES_BYTES and len(found) >= LEAST_BASES):
             break
         if data is not None:
-            found.append(Known(rev=rev, data=data, at=from_text(at)))
+            found.append(Known(rev=rev, data=data, at=from_text(at), by=by))
     return found
 
 
 def is_start_of_a_revision(connection: sqlite3.Connection, agent: str, path: str, data: bytes) -> bool:
     """Whether a revision of the file is this text or starts with it."""
     return any(
-        text is not None and text.startswith(data) for _, _, text in _newest_first(connection, agent, path)
+        text is not None and text.startswith(data) for *_, text in _newest_first(connection, agent, path)
     )
 
 
 def _newest_first(
     connection: sqlite3.Connection, agent: str, path: str
-) -> Iterator[tuple[int, str, bytes | None]]:
+) -> Iterator[tuple[int, str, str, bytes | None]]:
     read = texts.Texts(connection)
     rows = connection.execute(
-        "SELECT rev, at, hash FROM revisions WHERE agent = ? AND path = ? AND hash IS NOT NULL ORDER BY rev DESC",
+        "SELECT rev, at, by, hash FROM revisions WHERE agent = ? AND path = ? AND hash IS NOT NULL ORDER BY rev DESC",
         (agent, path),
     )
-    return ((row[0], row[1], read.of_digest(row[2])) for row in rows)
+    return ((row[0], row[1], row[2], read.of_digest(row[3])) for row in rows)

@@ -19,7 +19,8 @@ from pathlib import Path
 from swarmd.core.owners import agent_of_owner, owner_problem, subject_of
 from swarmd.core.wire import MemoryTree
 from swarmd.store import documents, marks, meta
-from swarmd.store.adopt import Adopted, adopt
+from swarmd.store.adopt import adopt
+from swarmd.store.adoption import Adopted
 from swarmd.store.connections import Connection
 from swarmd.store.database import Writer
 from swarmd.store.disk import Disk, boot_id

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from swarmd.store import marks
-from swarmd.store.adopt import Adopted, finish_swaps, swap_name, use_up
+from swarmd.store.adopt import finish_swaps, swap_name, use_up
+from swarmd.store.adoption import Adopted
 from swarmd.store.folder import Folder
 from swarmd.store.marks import Mark, Target
 from swarmd.store.shelf import Shelf

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from swarmd.core.ancestry import Known, base_of, removed_lines
+from swarmd.core.ancestry import Known, base_of, kept_lines, removed_lines
 
 OLD = Known(rev=1, data=b"one\ntwo\nthree\n")
 SEEN = Known(rev=2, data=b"one\ntwo\nthree\nthe agent came by\n")
@@ -86,3 +86,36 @@ def test_what_was_saved_before_anybody_could_read_a_line_is_no_correction_of_it(
     seen = Known(rev=2, data=LIST.data + b"- milk: to be bought on Tuesday\n", at=CAME)
     text = LIST.data + b"- milk: to be bought on Friday\n"
     assert base_of(text, seen, [seen, LIST], CAME + timedelta(seconds=after)).rev == rev
+
+
+TWO = Known(rev=1, data=b"one\ntwo\n", at=CAME, by="operator:ada")
+THREE = Known(rev=2, data=b"one\ntwo and a half\n", at=CAME, by="operator:ada")
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "after", "rev"),
+    [
+        (b"one\ntwo of mine\n", "operator:bob", 3, 1),  # as near to either: bob had the older one
+        (b"one\ntwo of mine\n", "operator:ada", 3, 1),  # two who have one name, too
+        (b"one\ntwo of mine\n", "operator:bob", 60, 2),  # by then it was read
+        (b"one\ntwo and a half more\n", "operator:bob", 3, 1),
+        (b"one\ntwo and a half more\n", "operator:ada", 3, 2),  # an editor that saves while its person writes
+        (b"one\ntwo and\n", "operator:ada", 3, 2),
+        (b"one\ntwo and a calf\n", "operator:ada", 3, 2),
+    ],
+)
+def test_of_two_that_are_as_near_the_older_counts_where_nobody_has_read_the_newer(text, by, after, rev):
+    assert base_of(text, THREE, [THREE, TWO], CAME + timedelta(seconds=after), by).rev == rev
+
+
+def test_a_line_that_its_writer_goes_on_with_is_not_brought_back():
+    seen = Known(rev=2, data=LIST.data + b"- rice, to be bouhgt soon\n", at=CAME, by="operator:ada")
+    text = LIST.data + b"- rice, to be bought soon\n"
+    saved = CAME + timedelta(seconds=3)
+    assert base_of(text, seen, [seen, LIST], saved, "operator:ada").rev == 2
+    assert base_of(text, seen, [seen, LIST], saved, "operator:bob").rev == 1
+
+
+def test_lines_that_a_merge_keeps_against_the_text_are_counted():
+    assert kept_lines(b"ONE\n", b"one\nagent\n\n", b"one\n", b"ONE\nagent\n\n") == 1
+    assert kept_lines(b"ONE\nagent\n", b"one\nagent\n", b"one\n", b"ONE\nagent\n") == 0

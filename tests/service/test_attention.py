@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from swarmd.core.agent import Limits
-from swarmd.store.store import cure, raise_attention
+from swarmd.store.raising import cure, raise_attention
 from tests.swarm import nothing
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from swarmd.core.agent import Limits
 from swarmd.store import schema, sums, trees
+from swarmd.store.raising import raise_attention
 from swarmd.store.slots import Claim, claim
-from swarmd.store.store import raise_attention
 from tests.swarm import NOW, Swarm
 
 OTHER = {
