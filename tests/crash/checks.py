@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from swarmd.store import kept
 from tests.crash.story import Story, Told
 from tests.swarm import dump
 
@@ -61,7 +62,8 @@ def files_are_heads(connection: sqlite3.Connection, state: Path) -> Iterator[str
         # An editor's own files are the editor's.
         if file.is_file() and (agent, path) not in known and not path.endswith(("~", ".new")):
             yield f"I3: {agent}/{path} was left behind"
-    for (text,) in connection.execute("SELECT text FROM raised"):
+    # What a stale save did not have is kept, which a person is told.
+    for (text,) in connection.execute("SELECT text FROM raised WHERE kind != ?", (kept.KIND,)):
         yield f"I3: attention was raised: {text}"
 
 
