@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarmd.core.changes import AppendMemory, WriteMemory
+from swarmd.core.counts import counted
 from swarmd.core.interaction_log import added_to, appended_under, heading_problem
 from swarmd.core.memory import path_problem, room_problem, tree_problems
 from swarmd.core.merge import merge
@@ -122,8 +123,9 @@ def _written(
     )  # fmt: skip
     over = head.data if head is not None else None
     effect = MemoryWritten(document=document, parent=rev, over=over, merged=merged, conflicts=conflicts)
+    kept = "a conflict" if len(conflicts) == 1 else "conflicts"
     reason = (
-        f"{len(conflicts)} places in {change.path} met other edits; what was written there is kept as conflicts"
+        f"{counted(len(conflicts), 'place')} in {change.path} met other edits; what was written there is kept as {kept}"
         if conflicts
         else ""
     )
