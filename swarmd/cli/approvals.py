@@ -11,6 +11,7 @@ from swarmd.cli import output
 from swarmd.cli.base import Group
 from swarmd.cli.invocation import Invocation, pass_invocation
 from swarmd.cli.params import AGENT, Number, list_options
+from swarmd.core.counts import counted
 
 _APPROVALS = output.columns_of("id agent ~session state target ~created expires ~decided_by reason")
 _ID = Number("approval", 2**62 - 1, "`swarmd approval list` shows them")
@@ -42,15 +43,39 @@ def show_approval(invocation: Invocation, id: int) -> None:
 
 
 def _print(document: Mapping[str, Any]) -> None:
-    output.facts(document, without=("changes", "hash", "whole"))
+    output.facts(
+        {**document, "verdict": _verdict(document)}, without=("changes", "hash", "set_aside", "whole")
+    )
     for change in document["changes"]:
         output.line(f"{output.shown('', change.get('act'))}  {output.shown('', change.get('target'))}")
+        conflicts = change.get("conflicts") or ()
         if change.get("diff") is not None:
-            output.block(str(change["diff"]) or "(the same lines)", "  ")
-            continue
-        for name, label in (("before", "old"), ("after", "new")):
-            output.line(f"  {label}")
-            output.block(_text(change.get(name)), "    ")
+            same = "(nothing would be written)" if conflicts or document["problem"] else "(the same lines)"
+            output.block(str(change["diff"]) or same, "  ")
+        else:
+            _sides(change, "  ", before="old", after="new")
+        for conflict in conflicts:
+            output.line(f"  would be set aside as a conflict: line {output.shown('', conflict.get('line'))}")
+            sides = {side: conflict.get(side) or None for side in ("ours", "theirs")}
+            _sides(sides, "    ", theirs="theirs (stays in the file)", ours="ours (the agent's)")
+
+
+def _verdict(document: Mapping[str, Any]) -> Any:
+    """What a yes would do; where lines meet other edits, in words: it would be done, and they would not get there."""
+    lines = document.get("set_aside")
+    if document["state"] != "open" or not lines or document["problem"]:
+        return document["verdict"]
+    aside = f"{counted(lines, 'line')} would be set aside as a conflict"
+    if all(change.get("before") == change.get("after") for change in document["changes"]):
+        return f"nothing would be written: {aside}"
+    return f"done in part: {aside}"
+
+
+def _sides(document: Mapping[str, Any], indent: str, **labels: str) -> None:
+    """Two texts, each below its label."""
+    for name, label in labels.items():
+        output.line(indent + label)
+        output.block(_text(document.get(name)), f"{indent}  ")
 
 
 def _text(value: Any) -> str:
@@ -91,3 +116,8 @@ def _told(document: Mapping[str, Any]) -> None:
         else f"is {document['state']}"
     )
     output.line(f"{what} {words}{why}")
+    if document.get("set_aside"):
+        owner = output.shown("", document["target"]).partition(":")[0]
+        output.note(
+            f"what was set aside: swarmd memory conflicts {owner} shows it, and with --take ours N puts it in"
+        )

@@ -28,6 +28,8 @@ _GAP = 2
 _LEAST = 16
 _PAD = 120
 _BLOCK_TEXT = 400
+_USUAL, _FEWEST, _MOST = 80, 20, 10_000
+"""Columns of a terminal that does not say how many it has, and the bounds of what it, or COLUMNS, says."""
 
 
 def line(text: str = "") -> None:
@@ -73,13 +75,27 @@ def on_terminal() -> bool:
 
 
 def columns() -> int | None:
-    """How many columns a line may have; None where nobody looks at it and all is printed."""
+    """How many columns a line may have: what COLUMNS says, else the terminal, else the usual number, since a terminal
+    may not know its width and say 0. None where nobody looks at it and all is printed.
+    """
     if not on_terminal():
         return None
+    return min(max(_wished_columns() or _columns_of_terminal() or _USUAL, _FEWEST), _MOST)
+
+
+def _wished_columns() -> int:
+    """COLUMNS, where it is a positive number; else 0."""
     try:
-        return max(20, os.get_terminal_size(sys.stdout.fileno()).columns)
+        return max(0, int(os.environ.get("COLUMNS", "")))
+    except ValueError:  # also of a number with thousands of digits
+        return 0
+
+
+def _columns_of_terminal() -> int:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
     except OSError:
-        return 80
+        return 0
 
 
 def local(text: Any) -> str:

@@ -22,7 +22,9 @@ from swarmd.core.changes import (
 )
 from swarmd.core.instants import to_text
 from swarmd.core.memory import matches
+from swarmd.core.merge import lines_of
 from swarmd.core.owners import agent_of_owner, shared_name, subject_of
+from swarmd.core.staging import Conflict
 from swarmd.core.tree import Tree
 from swarmd.core.world import Actor
 
@@ -130,6 +132,17 @@ def replaces(new: Sequence[Change], old: Sequence[Change]) -> bool:
 
 def _only_adds(changes: Iterable[Change]) -> bool:
     return all(isinstance(change, AppendMemory) for change in changes)
+
+
+def lines_aside(conflicts: Iterable[Conflict]) -> int:
+    """How many of its lines do not get into the file with a yes, since others have changed the same place."""
+    return sum(len(lines_of(conflict.ours.encode())) for conflict in conflicts)
+
+
+def told_aside(lines: int) -> str:
+    """What is said of them after the yes."""
+    were = "was" if lines == 1 else "were"
+    return f"{lines:,} of its lines met other edits and {were} set aside as a conflict"
 
 
 def as_json(changes: Sequence[Change]) -> list[dict[str, Any]]:

@@ -147,7 +147,8 @@ def _met(path: str, conflicts: Sequence[Conflict]) -> str:
         return ""
     by = conflicts[0].by
     kept = f"what {by} wrote there is kept" if by else "what was written there is kept"
-    return f"{counted(len(conflicts), 'place')} in {path} met other edits; {kept} as conflicts"
+    what = "a conflict" if len(conflicts) == 1 else "conflicts"
+    return f"{counted(len(conflicts), 'place')} in {path} met other edits; {kept} as {what}"
 
 
 def _text(data: bytes) -> str:

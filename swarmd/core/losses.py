@@ -1,8 +1,8 @@
 """When a rewrite of a memory file counts as losing most of it; the text is kept all the same, and a person is told.
 
-Of a file of some size less than a third of its lines is left, by their length; and where it is not MEMORY.md, which
-everything hangs on, it is less than half as long too: a topic that is written anew in as many words is no loss. Lines
-that the same change set puts into other files are moved, not lost.
+Of a file of some size less than half of its lines is left, by their length. Of a topic (neither MEMORY.md, which
+everything hangs on, nor an archive, which is to stay as it is) less than half of its bytes are left, too: one that is
+written anew in as many words is no loss. Lines that the same change set puts into other files are moved, not lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from swarmd.core.merge import keys_of, lines_of
 
 LEAST_BYTES = 1000
 """A smaller file is read again, and written again, in a minute."""
-LEFT = 1 / 3
+LEFT = 1 / 2
 SHRUNK = 1 / 2
 WANTED = frozenset({"compact", "consolidate", "restore", "revert"})
 """How a revision was made by somebody whose very purpose it is (`how` of a revision): never a loss."""
@@ -36,7 +36,8 @@ def loss_of(path: str, old: bytes, new: bytes | None, beside: Iterable[bytes] = 
     other files that were written with it.
     """
     text = new or b""
-    if len(old) < LEAST_BYTES or is_archive(path) or (path != FIRST_FILE and len(text) >= len(old) * SHRUNK):
+    is_topic = path != FIRST_FILE and not is_archive(path)
+    if len(old) < LEAST_BYTES or (is_topic and len(text) >= len(old) * SHRUNK):
         return None
     if same_start(old, text) >= len(old) * LEFT:
         return None  # most rewrites touch one place; lines need not be looked at

@@ -56,7 +56,8 @@ def _what(one: ApprovalSeen, snapshot: Snapshot) -> str:
     when = f", {moment(one.decided, zone)}" if one.decided is not None else ""
     match one.state:
         case "approved":
-            return f"approved by {by}{when}: it is saved"
+            but = ", but for what the reason tells" if one.decided_reason else ""
+            return f"approved by {by}{when}: it is saved{but}"
         case "denied":
             return f"denied by {by}{when}: nothing of it is saved"
         case _:

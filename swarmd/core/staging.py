@@ -234,6 +234,12 @@ class Folded:
         """All rows to write, in order."""
         return [effect for verdict in self.verdicts for effect in verdict.effects]
 
+    @property
+    def conflicts(self) -> list[Conflict]:
+        """What merges have set aside, in order."""
+        written = [effect for effect in self.effects if isinstance(effect, MemoryWritten)]
+        return [conflict for effect in written for conflict in effect.conflicts]
+
 
 def actor_label(actor: Actor) -> str:
     """How sentences name the actor."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from swarmd.core.approvals import Approval
+from swarmd.core.approvals import Approval, lines_aside
 from swarmd.core.changes import AppendMemory, UnsetKey, WriteMemory, act_of, target_of
 from swarmd.core.hook_documents import text_of
 from swarmd.core.instants import maybe_text, to_text
 from swarmd.core.judge import fold
-from swarmd.core.staging import Folded, KeyWritten, MemoryWritten, Staged
+from swarmd.core.staging import Conflict, Folded, KeyWritten, Staged
 from swarmd.core.world import World
+from swarmd.errors import Refused
 from swarmd.service.view import JSON, Args, View, items, number, one_more, page, window
-from swarmd.store import approvals
+from swarmd.store import approvals, approving
 
 SHOWN = 100
 
@@ -31,17 +32,30 @@ def approval_list(view: View, args: Args) -> JSON:
 
 
 def approval_show(view: View, args: Args) -> JSON:
-    """One with what it would do now: old and new value of a key, the difference that a memory file would have."""
+    """One with what a yes would do now: old and new value of a key; of a memory file the difference that it would have,
+    and which lines would be set aside. Judged by what judges at the yes.
+    """
     found = approvals.by_id(view.connection, number(args, "id"))
     whole = found.bound == found.hash
     document = {**approval_doc(found, view), "hash": found.hash, "whole": whole}
     if found.state_at(view.now) != "open" or not whole:
         problem = None if whole else "it is not what was held: its row in the store was changed since"
-        return {**document, "verdict": None, "problem": problem, "changes": _wanted(found)}
+        return {**document, "verdict": None, "problem": problem, "set_aside": None, "changes": _wanted(found)}
     folded = fold(found.actor, found.changes, view.world, approved=True)
     problem = "; ".join(v.reason for v in folded.verdicts if v.decision in ("refused", "superseded")) or None
-    return {**document, "verdict": folded.verdicts[-1].decision, "problem": problem,
-            "changes": [_sum(found, folded, view.world)]}  # fmt: skip
+    untrusted = _untrusted(view, found)
+    verdict = folded.verdicts[-1].decision if untrusted is None else "refused"
+    return {**document, "verdict": verdict, "problem": untrusted or problem,
+            "set_aside": lines_aside(folded.conflicts), "changes": [_sum(found, folded, view.world)]}  # fmt: skip
+
+
+def _untrusted(view: View, found: Approval) -> str | None:
+    """Why nobody may say yes to what this session wants, or None."""
+    try:
+        approving.must_be_trusted(view.connection, found)
+    except Refused as refused:
+        return str(refused)
+    return None
 
 
 def approval_doc(found: Approval, view: View) -> dict[str, JSON]:
@@ -65,8 +79,9 @@ def _wanted(found: Approval) -> list[dict[str, Any]]:
         elif isinstance(change, AppendMemory):
             after = {"text": change.text}
         wanted.append(
-            {"act": act_of(change), "target": target_of(change), "before": None, "after": after, "diff": None}
-        )
+            {"act": act_of(change), "target": target_of(change), "before": None, "after": after, "diff": None,
+             "conflicts": []}
+        )  # fmt: skip
     return wanted
 
 
@@ -79,15 +94,20 @@ def _sum(found: Approval, folded: Folded, world: World) -> dict[str, Any]:
     if isinstance(last, WriteMemory | AppendMemory):
         old, new = (w.document(last.agent, last.path) for w in (world, staged))
         before, after = (None if d is None else d.data for d in (old, new))
-        merged = any(e.conflicts for e in folded.effects if isinstance(e, MemoryWritten))
-        return {**common, "before": text_of(before), "after": text_of(after), "conflicts": merged,
+        return {**common, "before": text_of(before), "after": text_of(after),
+                "conflicts": list(map(_conflict, folded.conflicts)),
                 "diff": _diff(last.path, before, after)}  # fmt: skip
     agent, key = found.target.partition("/")[::2]
     current = world.key(agent, key)
     written = next((e.key.value for e in folded.effects if isinstance(e, KeyWritten)), None)
     wanted = None if isinstance(last, UnsetKey) else getattr(last, "value", None)
     return {**common, "before": current.value if current is not None else None,
-            "after": wanted if written is None else written, "diff": None}  # fmt: skip
+            "after": wanted if written is None else written, "diff": None, "conflicts": []}  # fmt: skip
+
+
+def _conflict(conflict: Conflict) -> dict[str, Any]:
+    """As `memory conflicts` lists it."""
+    return {"line": conflict.line, "ours": conflict.ours, "theirs": conflict.theirs}
 
 
 def _diff(path: str, before: bytes | None, after: bytes | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
@@ -110,12 +111,16 @@ def lost(view: View) -> Iterator[dict[str, Any]]:
         named = [_lost(row) for row in own[:FILES_NAMED]]
         if len(own) > FILES_NAMED:
             named.append(f"and {counted(len(own) - FILES_NAMED, 'more file')}")
-        first = own[0]
-        file = "" if first["path"] == FIRST_FILE else f" --file {first['path']}"
         yield item(f"memory_loss:{agent}:{by}", "memory_loss", agent_of_owner(agent),
                    max(row["at"] for row in own),
                    f"{by} rewrote the memory of {agent} and lost most of it: {'; '.join(named)}",
-                   f"swarmd memory restore {agent} {first['before']}{file}")  # fmt: skip
+                   " && ".join(map(_restoring, own[:FILES_NAMED])))  # fmt: skip
+
+
+def _restoring(row: Mapping[str, Any]) -> str:
+    """The command that brings the file back."""
+    file = "" if row["path"] == FIRST_FILE else f" --file {shlex.quote(row['path'])}"
+    return f"swarmd memory restore {row['agent']} {row['before']}{file}"
 
 
 def _lost(row: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swarmd.core.approvals import Approval
+from swarmd.core.approvals import Approval, lines_aside
 from swarmd.core.changes import AppendMemory, WriteMemory
 from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.errors import BadInput, Refused
@@ -39,7 +39,7 @@ def approval_approve(service: Service, caller: Operator, args: Args) -> JSON:
     service.control.wake()
     if agent is not None and agent.hooks.after_commit:
         service.control.tell_hook(agent, found, caller.by, done)
-    return _shown(service, caller, found.id)
+    return {**_shown(service, caller, found.id), "set_aside": lines_aside(done.folded.conflicts)}
 
 
 def _ask(service: Service, caller: Operator, found: Approval, agent: Agent | None) -> None:
@@ -79,5 +79,5 @@ def _open(service: Service, id: int) -> Approval:
     return found
 
 
-def _shown(service: Service, caller: Operator, id: int) -> JSON:
-    return read(service.view(caller), "approval_show", {"id": id})
+def _shown(service: Service, caller: Operator, id: int) -> dict[str, JSON]:
+    return dict(read(service.view(caller), "approval_show", {"id": id}))

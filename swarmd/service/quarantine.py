@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 ALIKE = "memory_alike"
 """The kind of what only says the same as lines of the session's."""
+REPORT = "report"
+"""The kind of what was told, and cannot be taken back."""
 LINES_SHOWN = 50
 NUMBERS_SHOWN = 10
 
@@ -113,16 +115,26 @@ def _document(
 ) -> dict[str, JSON]:
     id = row["id"]
     mark = sessions.row(service.store.reader(), id)["quarantined"]
-    step = None
-    if mark is not None and any(item["kind"] != ALIKE for item in found.items):
-        step = f"swarmd session quarantine {id} --revert takes it out; swarmd session trace {id} tells who has seen it"
-    elif mark is not None and found.items:
-        step = "what is alike stays: swarmd memory blame tells who brought it there, swarmd memory edit takes it out"
+    step = _next_step(id, found, reverted=plan is not None) if mark is not None else None
     return {
         "session": id, "agent": row["agent"], "quarantined": None if mark is None else json.loads(mark),
         "in_force": found.items, "undone": [] if plan is None else plan.undone,
         "not_undone": [] if plan is None else plan.not_undone, "next_step": step,
     }  # fmt: skip
+
+
+def _next_step(id: int, found: _Found, *, reverted: bool) -> str | None:
+    """What is to be done about what stands; what a revert has left does not go with another."""
+    kinds = {item["kind"] for item in found.items}
+    who = f"swarmd session trace {id} tells who has seen it"
+    if not reverted and kinds - {ALIKE, REPORT}:
+        return f"swarmd session quarantine {id} --revert takes it out; {who}"
+    steps = [f"what stands cannot be taken back: {who}"] if kinds - {ALIKE} else []
+    if ALIKE in kinds:
+        steps.append(
+            "what is alike stays: swarmd memory blame tells who brought it there, swarmd memory edit takes it out"
+        )
+    return "; ".join(steps) or None
 
 
 def _in_force(view: View, row: windows.Row) -> _Found:
@@ -161,7 +173,7 @@ def _standing(view: View, trace: Mapping[str, Any]) -> dict[str, Any] | None:
         handoff = view.world.handoff(trace["handoff"])
         stands = handoff is not None and trace["created"] and handoff.status not in FINAL
         return _item("handoff", f"handoff {trace['handoff']}", [handoff.text]) if handoff and stands else None
-    return _item("report", f"report {trace['report']}", []) if "report" in trace else None
+    return _item(REPORT, f"report {trace['report']}", []) if "report" in trace else None
 
 
 def _item(kind: str, target: str, lines: list[str]) -> dict[str, Any]:

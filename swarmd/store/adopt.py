@@ -55,7 +55,8 @@ def adopt(shelf: Shelf, agent: str, unsure: Collection[str] = ()) -> list[Adopte
         _, raised = _marks_and_raised(shelf, agent)
         shelf.raise_problems("memory", agent, {"": f"its folder cannot be read: {error.strerror}"}, raised)
         return []
-    adopted += [item for path in look.gone if (item := _adopt_gone(shelf, agent, path)) is not None]
+    saved = [file.data for file in look.edited.values()]
+    adopted += [item for path in look.gone if (item := _adopt_gone(shelf, agent, path, saved)) is not None]
     if look.published or look.lost:
         shelf.writer.do(lambda c: _mark_all(c, agent, look), durable=False)
     for path, file in look.edited.items():
@@ -219,9 +220,9 @@ def _mark_all(connection: sqlite3.Connection, agent: str, look: Look) -> None:
         marks.seen(connection, agent, path, 0, None)
 
 
-def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
+def _adopt_gone(shelf: Shelf, agent: str, path: str, saved: Sequence[bytes]) -> Adopted | None:
     """A file is gone: a person's deletion. The first file, and one that was changed since it was published, is written
-    again, and the audit says so.
+    again, and the audit says so. `saved`: the files beside it, one of which may be the same under another name.
     """
     by = shelf.person(None)
 
@@ -236,7 +237,7 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str) -> Adopted | None:
             return None
         document = Document(agent=agent, path=path, rev=head.rev + 1, data=None, at=shelf.clock(), by=by)
         documents.add_revision(connection, document, head.rev, "adopt")
-        losses.note(connection, losses.Rewrite(document=document, before=head.rev, over=head.data))
+        losses.note(connection, losses.Rewrite(document=document, before=head.rev, over=head.data), saved)
         marks.seen(connection, agent, path, document.rev, None)
         adopted = Adopted(agent=agent, path=path, rev=document.rev, head=document.rev, by=by, deleted=True)
         _audit(connection, adopted, document.at)

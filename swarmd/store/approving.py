@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from datetime import datetime
 
-from swarmd.core.approvals import Approval
+from swarmd.core.approvals import Approval, lines_aside, told_aside
 from swarmd.core.instants import to_text
 from swarmd.errors import Refused
 from swarmd.store import approvals, audit
@@ -48,8 +48,9 @@ def must_be_trusted(connection: sqlite3.Connection, found: Approval) -> None:
 
 def approve(connection: sqlite3.Connection, id: int, *, by: str, part: int, now: datetime) -> Committed:
     """Write what was held, judged anew as the agent's, and settle the approval: `approved`, or `superseded` where
-    others were faster. The audit names the operator, the rows the session. Raises Refused, and nothing is written,
-    where it may not be written any more: it stays open then.
+    others were faster; of a file that others have changed the reason says how many lines were set aside. The audit
+    names the operator, the rows the session. Raises Refused, and nothing is written, where it may not be written any
+    more: it stays open then.
     """
     found = approvals.by_id(connection, id)
     must_be_open(found, now)
@@ -62,7 +63,9 @@ def approve(connection: sqlite3.Connection, id: int, *, by: str, part: int, now:
     done.must_stand()
     overtaken = [v.reason for v in done.folded.verdicts if v.decision == "superseded"]
     state = "superseded" if overtaken and not done.changed else "approved"
-    approvals.settle(connection, id, state, by=by, reason="; ".join(overtaken), now=now)
+    lines = lines_aside(done.folded.conflicts)
+    reason = "; ".join([*overtaken, *([told_aside(lines)] if lines else [])])
+    approvals.settle(connection, id, state, by=by, reason=reason, now=now)
     return done
 
 

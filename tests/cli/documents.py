@@ -98,11 +98,11 @@ SKILL = {
 SAMPLES: dict[str, Document] = {
     "approval_list": listing(APPROVAL, {**DECIDED, "id": 2, "target": f"studio:{NASTY}"}),
     "approval_show": {
-        **DECIDED, "hash": "ab", "whole": True, "verdict": None, "problem": NASTY,
+        **DECIDED, "hash": "ab", "whole": True, "verdict": None, "problem": NASTY, "set_aside": 2,
         "changes": [
-            {"act": "ctx_set", "target": "studio/deploy", "before": None, "after": NASTY, "diff": None},
+            {"act": "ctx_set", "target": "studio/deploy", "before": None, "after": NASTY, "diff": None, "conflicts": []},
             {"act": "memory_write", "target": "studio:a.md", "before": {"text": "a"}, "after": {"base64": "AA=="},
-             "diff": f"-a\n+{NASTY}"},
+             "diff": f"-a\n+{NASTY}", "conflicts": [{"line": 2, "ours": f"b\n{NASTY}\n", "theirs": NASTY}]},
         ],
     },
     "status": {

@@ -27,12 +27,12 @@ WIDE = listing(
 ANSWERS = {**SAMPLES, "ctx_list": WIDE}
 
 
-def on_terminal(folder: Path, *args: str, columns: int = 40, answers=ANSWERS) -> str:
+def on_terminal(folder: Path, *args: str, columns: int = 40, answers=ANSWERS, **env: str) -> str:
     """What a terminal of so many columns is sent."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    environ |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", "PYTHONUTF8": "1"}
+    environ |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", "PYTHONUTF8": "1", **env}
     child = subprocess.Popen(
         command_of(folder, answers, args), stdin=follower, stdout=follower, stderr=follower, env=environ
     )
@@ -73,6 +73,25 @@ def test_no_table_is_wider_than_the_terminal(args, columns, tmp_path):
     for line in on_terminal(tmp_path, *args, columns=columns).splitlines():
         if not line.startswith(("swarmd: ", "next: ", "memory is put in order: ")):
             assert width(line) <= columns, line
+
+
+@pytest.mark.parametrize(
+    ("columns", "wished", "room"),
+    [
+        (0, None, 80), (0, "60", 60), (100, "60", 60), (60, "100", 100), (100, None, 100), (60, "", 60), (60, "0", 60),
+        (60, "-5", 60), (60, "wide", 60), (0, "none", 80), (60, "5", 20), (60, "9" * 30, None), (60, "9" * 5000, 60),
+    ],
+)  # fmt: skip
+def test_columns_wins_over_the_terminal_and_80_where_neither_says_any(columns, wished, room, tmp_path):
+    """A pseudo-terminal that nobody has told its width says 0."""
+    long = {**ANSWERS, "ctx_list": listing({**KEY, "value": "x" * 300})}
+    env = {} if wished is None else {"COLUMNS": wished}
+    text = on_terminal(tmp_path, "ctx", "list", "studio", columns=columns, answers=long, **env)
+    widest = max(width(line) for line in text.splitlines())
+    if room is None:
+        assert "x" * 300 in text
+    else:
+        assert widest == room, text
 
 
 STEP = "swarmd session show 7, then swarmd session apply 7 or swarmd session discard 7"

@@ -272,6 +272,42 @@ def test_an_overtaken_approval_is_told_with_exit_status_1(here):
     )
 
 
+@pytest.mark.parametrize(
+    ("more", "verdict", "difference"),
+    [
+        ("", "nothing would be written", "  (nothing would be written)\n"),
+        ("more\\n", "done in part", "\n  +more\n"),
+    ],
+)
+def test_what_a_yes_would_set_aside_is_told_before_it_and_after_it(here, more, verdict, difference):
+    asks()
+    Path("agents.d/asks.sh").write_text(
+        f"#!/bin/sh\nprintf 'a\\nagents\\nc\\nd\\n{more}' > $SWARMD_MEMORY/policies/a.md\n"
+    )
+    swarmd("memory", "write", "asks", "policies/a.md", "a\nb\nc\nd\n")
+    swarmd("run", "asks")
+    swarmd("memory", "write", "asks", "policies/a.md", "a\npersons\nc\nd\n")
+    shown = swarmd("approval", "show", "1").stdout
+    assert f"{verdict}: 1 line would be set aside as a conflict\n" in shown
+    assert difference in shown
+    assert "(the same lines)" not in shown
+    assert shown.endswith(
+        "  would be set aside as a conflict: line 2\n"
+        "    theirs (stays in the file)\n"
+        "      persons\n"
+        "    ours (the agent's)\n"
+        "      agents\n"
+    )
+    ran = swarmd("approval", "approve", "1")
+    assert ran.stdout == (
+        "approval 1 (asks:policies/a.md) is approved: 1 of its lines met other edits and was set aside as a conflict\n"
+    )
+    assert ran.stderr.endswith(
+        "swarmd: what was set aside: swarmd memory conflicts asks shows it, and with --take ours N puts it in\n"
+    )
+    assert "agents" in swarmd("memory", "conflicts", "asks").stdout
+
+
 def test_without_a_daemon_the_hooks_are_asked_and_told_by_the_command(here):
     out = Path("out").absolute()
     out.mkdir()

@@ -21,8 +21,11 @@ OLD = lines(0, 100)
         (lines(0, 10), Loss(lines=100, left=10)),
         (lines(60, 90), Loss(lines=100, left=30)),
         (lines(200, 300), Loss(lines=100, left=0)),
-        (lines(60, 100), None),
-        (lines(0, 40), None),
+        (lines(60, 100), Loss(lines=100, left=40)),
+        (lines(0, 39), Loss(lines=100, left=39)),
+        (lines(0, 49), Loss(lines=100, left=49)),
+        (lines(49, 100), None),
+        (lines(0, 51), None),
         (OLD + lines(100, 200), None),
         (lines(100, 200) + OLD, None),
         (b"\r\n".join(reversed(OLD.splitlines())), None),
@@ -30,7 +33,7 @@ OLD = lines(0, 100)
         (b"".join(b"  " + line for line in OLD.splitlines(keepends=True)), None),
     ],
 )
-def test_most_of_memory_md_is_lost_where_less_than_a_third_of_its_lines_is_left(new, lost):
+def test_most_of_memory_md_is_lost_where_less_than_half_of_its_lines_is_left(new, lost):
     assert loss_of("MEMORY.md", OLD, new) == lost
 
 
@@ -48,11 +51,20 @@ def test_lines_that_are_moved_to_other_files_are_not_lost():
     assert loss_of("MEMORY.md", twice, b"", [lines(0, 60), lines(0, 60)]) == Loss(lines=200, left=60)
 
 
-def test_small_files_and_archived_ones_are_left_alone():
+def test_an_archive_is_to_stay_as_it_is():
+    path = "archive/history_2026-11-30_09-00-00.md"
+    assert loss_of(path, OLD, None) == Loss(lines=100, left=0)
+    assert loss_of(path, OLD, b"") == Loss(lines=100, left=0)
+    assert loss_of(path, OLD, lines(200, 300)) == Loss(lines=100, left=0)
+    assert loss_of(path, OLD, None, [OLD]) is None
+    assert loss_of(path, OLD, OLD + b"a remark\n") is None
+
+
+def test_small_files_are_left_alone():
     small = b"x" * (LEAST_BYTES - 1)
     assert loss_of("MEMORY.md", small, b"") is None
     assert loss_of("MEMORY.md", small + b"y", b"") is not None
-    assert loss_of("archive/history.md", OLD, b"") is None
+    assert loss_of("archive/history.md", small, None) is None
 
 
 def test_a_mebibyte_that_grows_is_not_looked_through_line_by_line(monkeypatch):

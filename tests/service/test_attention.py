@@ -39,6 +39,22 @@ def test_failures_are_counted_from_the_first_and_cured_by_a_good_session(swarm):
     assert swarm.attention() == []
 
 
+async def test_a_fault_of_swarmds_own_at_the_start_is_told_with_the_words_of_the_exception(swarm):
+    """Whoever reads the list is to know that it is no fault of the agent's."""
+
+    def count(_text):
+        raise TypeError("object of type 'NoneType' has no len()")
+
+    fault = """it could not be started: TypeError("object of type 'NoneType' has no len()")"""
+    await swarm.start(swarm.queue("studio"), count=count)
+    assert item(swarm, "failing:studio")["text"] == f"session 1 failed: {fault}"
+    swarm.clock.go(minutes=5)
+    await swarm.start(swarm.queue("studio"), count=count)
+    text = item(swarm, "failing:studio")["text"]
+    assert text.startswith("session 2 failed: 2 in a row since ")
+    assert text.endswith(f"; the last: {fault}")
+
+
 def test_what_was_seen_stays_off_the_list_for_as_long_as_it_lasts(swarm):
     for script in (unavailable, unavailable, fail):
         swarm.play("studio", script)

@@ -212,8 +212,76 @@ def test_several_files_of_one_session_are_one_item_and_an_acknowledged_one_stays
     text = item(swarm, "memory_loss:studio:studio#1")["text"]
     assert "MEMORY.md has 0 of 100 lines left" in text
     assert "b.md (revision 1, 2,490 bytes) was deleted" in text
+    assert item(swarm, "memory_loss:studio:studio#1")["next_step"] == (
+        "swarmd memory restore studio 1 && swarmd memory restore studio 1 --file a.md"
+        " && swarmd memory restore studio 1 --file b.md"
+    )
     swarm.call("attention_ack", id="memory_loss:studio:studio#1")
     assert swarm.attention() == []
+
+
+def test_each_file_that_is_named_has_its_command_and_those_restored_go(swarm):
+    paths = [f"notes {n}.md" for n in range(7)]
+    for path in paths:
+        swarm.call("memory_write", agent="studio", file=path, text=LONG)
+
+    async def script(part):
+        for path in paths:
+            part.write(path, None)
+
+    swarm.play("studio", script)
+    found = item(swarm, "memory_loss:studio:studio#1")
+    assert found["text"].endswith("; and 2 more files")
+    commands = found["next_step"].split(" && ")
+    assert commands == [f"swarmd memory restore studio 1 --file 'notes {n}.md'" for n in range(5)]
+    for path in paths[:5]:
+        swarm.call("memory_restore", agent="studio", file=path, rev=1)
+    found = item(swarm, "memory_loss:studio:studio#1")
+    assert found["next_step"].split(" && ") == [
+        f"swarmd memory restore studio 1 --file 'notes {n}.md'" for n in (5, 6)
+    ]
+
+
+def test_an_archive_that_a_person_deletes_or_empties_is_flagged_and_cured_by_a_restore(swarm):
+    one, two, three = (f"archive/history_{n}.md" for n in (1, 2, 3))
+    for path in (one, two, three):
+        swarm.call("memory_write", agent="studio", file=path, text=LONG)
+    swarm.file("studio", one).unlink()
+    swarm.file("studio", two).write_text("")
+    swarm.call("memory_delete", agent="studio", file=three)
+    swarm.play("studio", nothing)
+    found = item(swarm, "memory_loss:studio:operator:ada")
+    assert f"{one} (revision 1, 2,490 bytes) was deleted" in found["text"]
+    assert f"{two} has 0 of 100 lines left" in found["text"]
+    assert found["next_step"] == " && ".join(
+        f"swarmd memory restore studio 1 --file {path}" for path in (one, two, three)
+    )
+    for path in (one, two, three):
+        swarm.call("memory_restore", agent="studio", file=path, rev=1)
+    assert swarm.attention() == []
+
+
+def test_a_file_that_a_person_gives_another_name_is_not_lost(swarm):
+    for path in ("facts.md", "archive/history.md"):
+        swarm.call("memory_write", agent="studio", file=path, text=LONG.replace("fact", path))
+        file = swarm.file("studio", path)
+        file.rename(file.with_name("old.md"))
+    swarm.play("studio", nothing)
+    assert {row["path"] for row in swarm.rows("SELECT path FROM heads WHERE hash IS NOT NULL")} >= {
+        "old.md",
+        "archive/old.md",
+    }
+    assert swarm.attention() == []
+
+
+def test_an_archive_goes_with_what_is_forgotten_about_a_subject(swarm):
+    for path in ("MEMORY.md", "archive/history.md"):
+        swarm.call("memory_write", agent="studio@alice", file=path, text=LONG)
+    swarm.call("memory_delete", agent="studio@alice", file="archive/history.md")
+    assert swarm.attention() == ["memory_loss:studio@alice:operator:ada"]
+    swarm.call("forget_subject", agent="studio", subject="alice")
+    assert swarm.attention() == []
+    assert swarm.rows("SELECT * FROM losses") == []
 
 
 def test_moving_topics_to_files_of_their_own_is_what_was_asked_for(swarm):

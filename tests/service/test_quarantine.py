@@ -222,6 +222,13 @@ def test_what_it_wrote_that_stands_is_named_with_the_next_step(swarm):
     assert POISON in swarm.text("studio"), "memory as it is stays until somebody takes it out"
 
 
+def test_a_revert_that_leaves_nothing_asks_for_nothing(swarm):
+    session = swarm.play("studio", adds(POISON))["id"]
+    assert "--revert" in quarantine(swarm, session)["next_step"]
+    found = quarantine(swarm, session, revert=True)
+    assert (found["in_force"], found["next_step"]) == ([], None)
+
+
 def test_with_revert_it_is_undone_and_its_lines_are_cut_out_of_files_that_others_have_changed_since(swarm):
     session = swarm.play("studio", poisoned)["id"]
     swarm.play("studio", adds("- built on it"))
@@ -232,6 +239,11 @@ def test_with_revert_it_is_undone_and_its_lines_are_cut_out_of_files_that_others
     assert {row["target"] for row in found["undone"]} == {"studio/goal", "game", "studio:MEMORY.md"}
     assert [row["act"] for row in found["not_undone"]] == ["report"]
     assert [item["kind"] for item in found["in_force"]] == ["report"]
+    told = f"what stands cannot be taken back: swarmd session trace {session} tells who has seen it"
+    assert found["next_step"] == told
+    assert quarantine(swarm, session)["next_step"] == told, (
+        "nor is there anything left that a revert would undo"
+    )
     assert POISON not in prompt(swarm)
     newest = swarm.call("memory_history", agent="studio")["items"][0]
     assert newest["by"] == "operator:ada"

@@ -446,6 +446,70 @@ def test_memory_is_merged_three_ways_from_what_the_session_was_given(swarm):
     assert swarm.call("memory_history", agent="studio", file="policies/a.md")["items"][0]["by"] == "studio#1"
 
 
+LINES = "a\nb\nc\nd\ne\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "lines"),
+    [
+        ("a\nagent\nc\nd\ne\n", "a\nperson\nc\nd\ne\n", 1),
+        ("a\nagent\nmore\nc\nd\nlast\n", "a\nperson\nc\nd\nlast\n", 2),
+    ],
+)
+def test_lines_that_a_yes_would_set_aside_are_told_before_it_and_after_it(swarm, wanted, text, lines):
+    swarm.call("memory_write", agent="studio", file="policies/a.md", text=LINES)
+    swarm.play("studio", writes("policies/a.md", wanted))
+    swarm.call("memory_write", agent="studio", file="policies/a.md", text=LINES.replace("b", "person"))
+    seen = swarm.call("approval_show", id=1)
+    (change,) = seen["changes"]
+    assert (seen["verdict"], seen["problem"], seen["set_aside"]) == ("done", None, lines)
+    assert change["after"] == {"text": text}
+    assert bool(change["diff"]) is (change["before"] != change["after"])
+    document = swarm.call("approval_approve", id=1)
+    were = (
+        "1 of its lines met other edits and was" if lines == 1 else "2 of its lines met other edits and were"
+    )
+    assert (document["state"], document["set_aside"]) == ("approved", lines)
+    assert document["decided_reason"] == f"{were} set aside as a conflict"
+    assert swarm.text("studio", "policies/a.md") == text
+    (conflict,) = swarm.call("memory_conflicts", agent="studio")["items"]
+    assert change["conflicts"] == [{name: conflict[name] for name in ("line", "ours", "theirs")}]
+    told = prompt(swarm)
+    assert "approved by operator:ada" in told
+    assert ": it is saved, but for what the reason tells" in told
+    assert f"reason = {were} set aside as a conflict" in told
+
+
+def test_what_a_person_has_deleted_meanwhile_is_set_aside_whole(swarm):
+    swarm.call("memory_write", agent="studio", file="policies/a.md", text=LINES)
+    swarm.play("studio", writes("policies/a.md", f"{LINES}f\n"))
+    swarm.call("memory_delete", agent="studio", file="policies/a.md")
+    seen = swarm.call("approval_show", id=1)
+    assert seen["set_aside"] == 6
+    assert seen["changes"][0]["conflicts"] == [{"line": 1, "ours": f"{LINES}f\n", "theirs": ""}]
+    assert swarm.call("approval_approve", id=1)["set_aside"] == 6
+    assert not swarm.file("studio", "policies/a.md").exists()
+
+
+def test_where_nothing_is_set_aside_nothing_is_said(swarm):
+    swarm.play("studio", writes("policies/a.md", LINES))
+    swarm.play("studio", sets(deploy="new"))
+    for id in (1, 2):
+        seen = swarm.call("approval_show", id=id)
+        assert (seen["set_aside"], seen["changes"][0]["conflicts"]) == (0, [])
+        document = swarm.call("approval_approve", id=id)
+        assert (document["set_aside"], document["decided_reason"]) == (0, None)
+        assert swarm.call("approval_show", id=id)["set_aside"] is None
+
+
+def test_what_a_session_in_quarantine_wants_is_shown_with_why_it_cannot_be_approved(swarm):
+    swarm.play("studio", sets(deploy="new"))
+    swarm.call("session_quarantine", session=1)
+    seen = swarm.call("approval_show", id=1)
+    assert seen["verdict"] == "refused"
+    assert "session 1, which is in quarantine" in seen["problem"]
+
+
 def test_a_hand_edit_that_nobody_has_taken_over_yet_is_in_the_merge(swarm):
     swarm.call("memory_write", agent="studio", file="policies/a.md", text="a\nb\nc\n")
     swarm.play("studio", writes("policies/a.md", "a\nb\nagent\n"))

@@ -96,6 +96,19 @@ def test_every_line_of_the_summary_is_of_that_session_in_blame_and_it_can_be_tak
     assert notes.text("studio", NAME) == OLD, "archives stay"
 
 
+@pytest.mark.parametrize("act", ["session_revert", "session_quarantine"])
+def test_an_archive_that_goes_with_its_compaction_is_nothing_lost(notes, act):
+    compact(notes)
+    assert notes.attention() == []
+    if act == "session_revert":
+        notes.call("session_revert", sessions=[1])
+    else:
+        notes.call("session_quarantine", session=1, revert=True)
+    assert not notes.file("studio", NAME).exists()
+    assert notes.text("studio") == OLD
+    assert notes.attention() == []
+
+
 def test_the_request_has_all_dates_no_tools_no_memory_and_no_token(notes):
     notes.change("studio", **MODEL)
     compact(notes)
@@ -376,6 +389,7 @@ def test_who_edits_again_and_again_is_not_waited_for_and_nothing_is_changed(note
     assert "3 times in a row" in session["reason"]
     assert "- edit 3\n" in notes.text("studio")
     assert not notes.file("studio", NAME).exists()
+    assert notes.attention() == ["compaction:studio", "conflict:studio"]
 
 
 def test_a_memory_that_is_deleted_meanwhile_is_not_made_anew(notes):
