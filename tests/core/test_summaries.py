@@ -186,6 +186,59 @@ def test_few_words_are_enough_for_small_notes_and_none_are_not():
 
 
 @pytest.mark.parametrize(
+    "summary",
+    ["zzz", "ok then zzz", "zzz qqq", "ok", "done.", "lorem ipsum dolor sit amet", "7", "2026-03-01 09:00", "確認", "zzz " * 9],
+)  # fmt: skip
+@pytest.mark.parametrize("old", [NOTES, OLD, "- 2026-03-01 09:00: the ovens of Ada are cold since 7\n" * 9])
+def test_not_one_word_of_the_notes_is_no_content_however_short_it_is(summary, old):
+    for judge in (fault, lambda text, old: summaries.plain_fault(text, old, count=words)):
+        assert "no content" in judge(summary, old)
+
+
+@pytest.mark.parametrize(
+    ("old", "summary"),
+    [
+        ("buy rye flour\n", "rye flour"),
+        ("buy rye flour\n", "flour"),
+        ("yes we can\n", "we can"),
+        ("the ovens are cold since the power went away\n", "oven: cold"),
+        ("the oven is cold since the power went away\n", "cold ovens"),
+        ("three cats live in the yard behind the bakery\n", "a cat"),
+        ("the gateway listens on port 8080 since it was moved\n", "8080"),
+        ("the bucket of the backups is s3 and nothing else\n", "S3"),
+        ("- 2026-04-20: 部署 完成 了 检查 账本 的 条目 没有 问题\n", "部署"),
+        ("GPT模型的部署已经完成了。账本没有问题。其他事情也没有\n", "gpt没事"),
+        ("오븐이 월요일부터 차갑다 그리고 밀가루가 없다 정말로\n", "오븐 차갑다"),
+        ("เตาอบเย็นตั้งแต่วันจันทร์ และแป้งหมดแล้ว\n" * 3, "เตาอบเย็น"),
+        ("ओवन सोमवार से ठंडा है और आटा नहीं है\n", "ओवन ठंडा"),
+        ("печь холодная вчера, муки больше нет совсем\n", "печи холодные"),
+        ("Ada a cafe\u0301 noir chaque matin avant le pain\n", "caf\u00e9 d'Ada"),
+        ("!!! ??? !!! ???\n", "!!!"),
+    ],
+)  # fmt: skip
+def test_a_short_summary_that_says_something_of_the_notes_may_be_a_persons_own(old, summary):
+    assert summaries.plain_fault(summary, old, count=len) is None
+
+
+@pytest.mark.parametrize(
+    "old", ["buy rye flour\n", "yes we can\n", "8080 8081\n", "部署完成了\n", "ओवन ठंडा है\n"]
+)
+def test_of_the_smallest_notes_too_garbage_is_none(old):
+    assert "no content" in summaries.plain_fault("zzz", old, count=len)
+
+
+def test_long_notes_are_not_counted_for_each_piece():
+    counted = []
+
+    def count(text):
+        counted.append(len(text))
+        return words(text)
+
+    assert summaries.fault(GOOD, OLD * 50, most=200, count=count) is None
+    assert sum(counted) < 10 * len(GOOD)
+
+
+@pytest.mark.parametrize(
     ("days", "taken"),
     [
         ("2026-03-01", False),
