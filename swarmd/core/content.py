@@ -70,14 +70,3 @@ def common(one: set[str], other: set[str]) -> set[str]:
         or any(word[: len(word) - cut] in short for cut in range(1, _ENDING + 1))
         or (_SHORT <= len(word) < _STEM and word in longer)
     }  # fmt: skip
-
-
-def has_nothing_of(text: str, old: str, known: set[str]) -> bool:
-    """Whether not one word that says something, nor a number, of the old text stands in the other; `known` is the
-    content of the old one. Of one that has none of these any word counts.
-    """
-    numbers = figures(old)
-    if known or numbers:
-        return not (common(content(text), known) or figures(text) & numbers)
-    every = set(words(without_dates(old)))
-    return bool(every) and every.isdisjoint(words(text))

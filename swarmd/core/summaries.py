@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from swarmd.core.content import common, content, has_nothing_of
-from swarmd.core.dates import dates, months, spans
+from swarmd.core.content import common, content, figures, words
+from swarmd.core.dates import Day, dates, months, spans, without_dates
 from swarmd.core.fences import Mark, Pieces, block, code_for, render
+from swarmd.core.line_parts import parts_of
 from swarmd.core.room import CHARS_PER_TOKEN, Count
 from swarmd.core.text import escaped
 
@@ -91,27 +92,27 @@ def asked(
 
 def split(text: str, *, window: int, most: int, count: Count) -> list[str] | str:
     """The notes in pieces that go into the window, each with the instructions, the summary so far and room for the
-    answer; a sentence where that cannot be. They are cut at headings, else between paragraphs, else between lines.
+    answer; a sentence where that cannot be. They are cut at headings, else between paragraphs, else between lines,
+    and a line that is longer than a piece within it.
     """
-    frame = _frame(most, count)
-    if count(text) + frame + most <= window:
+    frame, tokens = _frame(most, count), count(text)
+    if tokens + frame + most <= window:
         return [text]
     if problem := window_problem(window=window, most=most, count=count):
         return problem
-    beside = frame + int(most * TOLERANCE) + most
-    room = window - beside
-    units = list(_units(text, room, count))
-    largest = max(size for _, size in units)
-    if largest > room:
-        return (
-            f"a line of {largest:,} tokens is longer than the summarizer's window has room for ({room:,}): "
-            f"set context_tokens to at least {beside + largest:,}"
-        )
-    pieces = list(_packed(units, room))
-    if len(pieces) > PIECES:
-        return (
-            f"it would take {len(pieces):,} requests, and {PIECES} are the most: set a larger context_tokens"
-        )
+    room = window - (frame + int(most * TOLERANCE) + most)
+    least = -(-tokens // room)
+    if least <= PIECES:
+        units = list(_units(text, room, count))
+        if sum(len(unit) for unit, _ in units) < len(text):
+            return (
+                f"the summarizer's window has room for {room:,} tokens of notes, and there is a character that has "
+                "more: set a larger context_tokens"
+            )
+        pieces = list(_packed(units, room))
+        least = len(pieces)
+    if least > PIECES:
+        return f"it would take {least:,} requests, and {PIECES} are the most: set a larger context_tokens"
     return pieces
 
 
@@ -137,13 +138,18 @@ def _frame(most: int, count: Count) -> int:
 
 
 def _units(text: str, room: int, count: Count) -> Iterator[tuple[str, int]]:
-    """Paragraphs with their tokens; one that is too long by its lines."""
+    """Paragraphs with their tokens; one that is too long by its lines, and a line that is by its parts."""
     for paragraph in _paragraphs(text):
         size = count(paragraph)
         if size <= room:
             yield paragraph, size
-        else:
-            yield from ((line, count(line)) for line in _LINE.findall(paragraph))
+            continue
+        for line in _LINE.findall(paragraph):
+            size = count(line)
+            if size <= room:
+                yield line, size
+            else:
+                yield from parts_of(line, room, count)
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -185,14 +191,43 @@ def cleaned(summary: str) -> str:
     return "\0".join(map(escaped, plain.split("\0")))
 
 
-def fault(summary: str, old: str, *, most: int, count: Count) -> str | None:
+class Notes:
+    """What a summary is judged by, of the notes so far. They are read piece by piece: to read them from their beginning
+    for each piece would cost the square.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        self.text = ""
+        self.content: set[str] = set()
+        self.figures: set[str] = set()
+        self.days: set[frozenset[Day]] = set()
+        """Each date, as the days that it may mean."""
+        self.add(text)
+
+    def add(self, piece: str) -> None:
+        """What follows."""
+        self.text += piece
+        self.content |= content(piece)
+        self.figures |= figures(piece)
+        self.days.update(map(frozenset, dates(piece)))
+
+    def have_nothing_in(self, summary: str) -> bool:
+        """Whether not one word of theirs that says something, nor a number, stands there. Of notes that have none of
+        these any word counts.
+        """
+        if self.content or self.figures:
+            return not (common(content(summary), self.content) or figures(summary) & self.figures)
+        every = set(words(without_dates(self.text)))
+        return bool(every) and every.isdisjoint(words(summary))
+
+
+def fault(summary: str, old: Notes, *, most: int, count: Count) -> str | None:
     """Why the answer may not take the place of the notes `old`, or None where it may."""
     if _repeats(summary, system_text(most)):
         return "the answer repeats the instructions and is no summary"
-    known = content(old)
-    if reason := _plain_fault(summary, old, known, count):
+    if reason := plain_fault(summary, old, count=count):
         return reason
-    own, least = len(common(content(summary), known)), _least(known)
+    own, least = len(common(content(summary), old.content)), _least(old.content)
     if own < least:
         return (
             f"the summary has no content: of its words {own} stand in the notes (dates and common words apart), and "
@@ -201,17 +236,13 @@ def fault(summary: str, old: str, *, most: int, count: Count) -> str | None:
     tokens = count(summary)
     if tokens > most * TOLERANCE:
         return f"the summary has {tokens:,} tokens, and {most:,} are the most (summary_tokens)"
-    return _made_up_dates(summary, old) or _lost_days(summary, old)
+    return _made_up_dates(summary, old.days) or _lost_days(summary, old.days)
 
 
-def plain_fault(summary: str, old: str, *, count: Count) -> str | None:
+def plain_fault(summary: str, old: Notes, *, count: Count) -> str | None:
     """The same for a summary that a person gives: how long it is within the notes' own length, how much of them it
     tells, and which dates it has, is theirs to know.
     """
-    return _plain_fault(summary, old, content(old), count)
-
-
-def _plain_fault(summary: str, old: str, known: set[str], count: Count) -> str | None:
     if not summary.strip():
         return "the summary is empty"
     if "\0" in summary:
@@ -220,15 +251,15 @@ def _plain_fault(summary: str, old: str, known: set[str], count: Count) -> str |
         return f"the answer is no summary: {' '.join(summary.split())[:200]}"
     tokens = count(summary)
     # Notes that are long enough have more tokens than that, whatever they are: they are not counted for each piece.
-    if len(old) <= tokens * CHARS_PER_TOKEN and tokens >= (before := count(old)):
+    if len(old.text) <= tokens * CHARS_PER_TOKEN and tokens >= (before := count(old.text)):
         return f"the summary has {tokens:,} tokens, which is no less than the {before:,} of the notes"
-    if has_nothing_of(summary, old, known):
+    if old.have_nothing_in(summary):
         return (
             "the summary has no content: none of its words and numbers stands in the notes (dates and common words "
             "apart)"
         )
-    words = content(summary)
-    if len(words) > 2 and len(common(words, known)) * 5 < len(words):
+    said = content(summary)
+    if len(said) > 2 and len(common(said, old.content)) * 5 < len(said):
         return "the summary has no content: hardly a word of it stands in the notes"
     return None
 
@@ -246,8 +277,8 @@ def _repeats(summary: str, instructions: str) -> bool:
     return sum(line in said for line in lines) * 2 >= len(lines) or said <= set(lines)
 
 
-def _made_up_dates(summary: str, old: str) -> str | None:
-    known = {day for days in dates(old) for day in days}
+def _made_up_dates(summary: str, of_notes: set[frozenset[Day]]) -> str | None:
+    known = {day for days in of_notes for day in days}
     found = list(dates(summary))
     for days in found:
         if not days & known:
@@ -258,11 +289,10 @@ def _made_up_dates(summary: str, old: str) -> str | None:
     return None
 
 
-def _lost_days(summary: str, old: str) -> str | None:
+def _lost_days(summary: str, known: set[frozenset[Day]]) -> str | None:
     """Of notes of many days a summary keeps some: a span from one day to another has all between, and a month that is
     named without a day has all of its own.
     """
-    known = {frozenset(days) for days in dates(old)}
     if len(known) <= MANY_DAYS:
         return None
     named = {day for days in dates(summary) for day in days}
