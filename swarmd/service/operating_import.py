@@ -192,7 +192,7 @@ def _unknown(log: str, there: str, known: str) -> bytes:
     have = {_key(known[block.start : block.end]) for block in blocks(known)}
     lines = {line for text in _pieces(there)[1] for line in _lines(text)}
     entries, behind = _pieces(log)
-    new = [added(_bytes(behind[0]), _bytes(there))]
+    new = [b"" if lines.issuperset(_lines(behind[0])) else added(_bytes(behind[0]), _bytes(there))]
     for entry, text in zip(entries, behind[1:], strict=True):
         new.append(b"" if _key(entry) in have else _bytes(entry))
         new.append(b"" if lines.issuperset(_lines(text)) else _bytes(text))

@@ -104,6 +104,14 @@ def test_text_that_is_no_entry_comes_once_too(swarm):
     assert [i["what"] for i in take(swarm, coming, existing="merge")["items"]] == ["same"]
 
 
+def test_a_log_of_plain_lines_in_another_order_comes_once_too(swarm):
+    take(swarm, file("MEMORY.md", f"{HEADING}\n\n- two\n"))
+    coming = file("MEMORY.md", f"{HEADING}\r\n\r\n- one\r\n- two\r\n- three\r\n")
+    take(swarm, coming, existing="merge")
+    assert swarm.text("studio") == f"{HEADING}\n\n- two\n\n- one\n- three\n"
+    assert [i["what"] for i in take(swarm, coming, existing="merge")["items"]] == ["same"]
+
+
 NOTES = "# Mine\n\n- größe\n\n"
 BULLETS = f"{HEADING}\n\n- 2026-04-20 hello\n- 2026-04-21 again\n"
 OTHERWISE = {
