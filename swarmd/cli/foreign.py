@@ -1,6 +1,7 @@
 """Reads memory from elsewhere with the rights of the person who asks: a folder's files, or an exported conversation.
 
 Whoever made it is a stranger: no link is followed, nothing but regular files is opened, and all of it is bounded.
+Of a folder only what could come is opened: whatever else lies there, of whatever make, keeps nothing from coming.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from swarmd.core.conversations import Conversation, NoConversation, conversation
 from swarmd.core.memory import FOLDER_BYTES
-from swarmd.core.takeover import Found
+from swarmd.core.takeover import Found, is_note
 from swarmd.errors import BadInput, Failed, NotFound
 from swarmd.runners.memory_copy import NO_FILES
 
@@ -32,12 +33,14 @@ CONVERSATIONS = (".json", ".jsonl", ".yaml", ".yml")
 # -- folders ----------------------------------------------------------------------------------------------------------
 
 
-def read_folder(top: Path) -> list[Found]:
-    """Every file below the folder. Raises Failed where it cannot be read at all or holds too much."""
+def read_folder(top: Path, *, all_files: bool = False) -> list[Found]:
+    """Every file below the folder; of those that are not taken by their name only that. Raises Failed where it cannot
+    be read at all or holds too much.
+    """
     found: list[Found] = []
     size = 0
     try:
-        for file in _below(str(top), "", 0, [0]):
+        for file in _Folder(str(top), all_files=all_files).below("", 0):
             found.append(file)
             size += len(file.data)
             if size > EVERYTHING_BYTES:
@@ -49,25 +52,45 @@ def read_folder(top: Path) -> list[Found]:
     return found
 
 
-def _below(top: str, prefix: str, depth: int, seen: list[int]) -> Iterator[Found]:
-    with os.scandir(os.path.join(top, prefix)) as names:
-        entries = sorted(names, key=lambda entry: entry.name)
-    for entry in entries:
-        seen[0] += 1
-        if seen[0] > ENTRIES:
-            raise Failed(f"{top}: it holds more than {ENTRIES} files; name the folder of one agent's memory")
-        path = f"{prefix}{entry.name}"
-        if entry.name.startswith("."):
-            yield Found(path=path)
-        elif not entry.is_dir(follow_symlinks=False):
-            yield _file(top, path)
-        elif depth >= DEPTH:
-            yield Found(path=path, problem=f"it is more than {DEPTH} folders deep")
-        else:
-            try:
-                yield from _below(top, f"{path}/", depth + 1, seen)
-            except OSError as error:
-                yield Found(path=path, problem=f"it cannot be read: {error.strerror}")
+class _Folder:
+    def __init__(self, top: str, *, all_files: bool) -> None:
+        self._top, self._all_files = top, all_files
+        self._seen = 0
+
+    def below(self, prefix: str, depth: int) -> Iterator[Found]:
+        with os.scandir(os.path.join(self._top, prefix)) as names:
+            entries = sorted(names, key=lambda entry: entry.name)
+        for entry in entries:
+            self._seen += 1
+            if self._seen > ENTRIES:
+                raise Failed(
+                    f"{self._top}: it holds more than {ENTRIES} files; name the folder of one agent's memory"
+                )
+            path = f"{prefix}{entry.name}"
+            if entry.name.startswith("."):
+                yield Found(path=path)
+            elif not entry.is_dir(follow_symlinks=False):
+                taken = self._all_files or is_note(entry.name) or _leads_to_folder(entry)
+                yield _file(self._top, path) if taken else Found(path=path)
+            elif depth >= DEPTH:
+                yield Found(path=path, problem=f"it is more than {DEPTH} folders deep")
+            else:
+                try:
+                    yield from self.below(f"{path}/", depth + 1)
+                except OSError as error:
+                    yield Found(path=path, problem=f"it cannot be read: {error.strerror}")
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a link in the place of a folder: whatever its name, there may be notes in it that would come. Only
+    that is asked; nobody goes there. Of a link that leads nowhere the name tells: files of other kinds have an ending.
+    """
+    if not entry.is_symlink():
+        return False
+    try:
+        return stat.S_ISDIR(entry.stat().st_mode)
+    except OSError:
+        return "." not in entry.name
 
 
 def _file(top: str, path: str) -> Found:

@@ -104,7 +104,7 @@ def _plan(source: Path, format: str | None, *, all_files: bool) -> Plan:
         except (BadInput, Failed, NotFound) as error:
             raise type(error)(f"{source}: {error}") from None
         return takeover.of_folder(found, _format(format, found, source), all_files=all_files)
-    found = foreign.read_folder(source)
+    found = foreign.read_folder(source, all_files=all_files)
     return takeover.of_folder(found, _format(format, found, source), all_files=all_files)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from swarmd.core.changes import AppendMemory, Change
-from swarmd.core.memory import FIRST_FILE, appended, has_crlf
+from swarmd.core.memory import FIRST_FILE, appended, ended_as, has_crlf
 from swarmd.core.text import escaped, one_line
 
 HEADING = "## Interaction Log"
@@ -153,7 +153,7 @@ def appended_under(old: bytes, added: bytes, under: str) -> bytes:
     rest of the file stays as it is, to the byte; what is added has the line ends that most of the file has.
     """
     text = old.decode("utf-8", "surrogateescape")
-    new = added.decode("utf-8", "surrogateescape").strip("\n") + "\n"
+    new = added.replace(b"\r\n", b"\n").decode("utf-8", "surrogateescape").strip("\n") + "\n"
     page = _Page(text)
     lines = page.section(under)
     if lines is None:
@@ -167,9 +167,8 @@ def appended_under(old: bytes, added: bytes, under: str) -> bytes:
         new = f"\n{new}"
     if after:
         new = f"{new}\n"
-    if text.count("\r\n") * 2 > text.count("\n"):
-        new = new.replace("\r\n", "\n").replace("\n", "\r\n")
-    return f"{before}{new}{after}".encode("utf-8", "surrogateescape")
+    put = ended_as(new.encode("utf-8", "surrogateescape"), old if b"\n" in old else added)
+    return before.encode("utf-8", "surrogateescape") + put + after.encode("utf-8", "surrogateescape")
 
 
 def added_to(path: str, old: bytes, added: bytes) -> bytes:
@@ -193,6 +192,7 @@ class _Page:
     def __init__(self, text: str) -> None:
         pieces = text.split("\n")
         self.lines = [piece.removesuffix("\r") for piece in pieces]
+        self.lines[0] = self.lines[0].removeprefix("\ufeff")
         self.starts = [0]
         """Where each line begins, and where the text ends."""
         for piece in pieces:

@@ -184,16 +184,22 @@ def has_crlf(data: bytes) -> bool:
     return data.count(b"\r\n") * 2 > data.count(b"\n")
 
 
+def ended_as(added: bytes, whole: bytes) -> bytes:
+    """`added` with the line ends that most lines of `whole` have; as it is, where that has none."""
+    if b"\n" not in whole:
+        return added
+    plain = added.replace(b"\r\n", b"\n")
+    return plain.replace(b"\n", b"\r\n") if has_crlf(whole) else plain
+
+
 def appended(old: bytes, added: bytes, like: bytes | None = None) -> bytes:
-    """`added` after `old`, on lines of its own, with CRLF where most lines of `like` have it: of the whole file, where
-    `old` is a part of it.
+    """`added` after `old`, on lines of its own, with the line ends that most lines of `like` have: of the whole file,
+    where `old` is a part of it.
     """
     gap = b"" if not old or old.endswith(b"\n") else b"\n"
     end = b"" if added.endswith(b"\n") else b"\n"
-    new = gap + added + end
-    if has_crlf(old if like is None else like):
-        new = new.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-    return old + new
+    whole = old if like is None else like
+    return old + ended_as(gap + added + end, whole if b"\n" in whole else added)
 
 
 def matches(path: str, globs: Iterable[str]) -> bool:

@@ -18,6 +18,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from swarmd.core.memory import ended_as
+
 STEPS = 400_000
 """What Myers' algorithm may cost in one comparison: a fifth of a second."""
 
@@ -70,6 +72,21 @@ def lines_of(data: bytes) -> list[bytes]:
 def keys_of(lines: Sequence[bytes]) -> list[bytes]:
     """What lines are compared by: their text without the end."""
     return [line.rstrip(b"\r\n") for line in lines]
+
+
+def added(part: bytes, whole: bytes) -> bytes:
+    """What of the part a merge adds to the whole: its lines but those that stand there already."""
+    ours, theirs = lines_of(part), lines_of(whole)
+    if _is_within([key for key in keys_of(ours) if key.strip()], keys_of(theirs)):
+        return b""
+    rest = iter(theirs)
+    line, new = next(rest, None), []
+    for one in _appended(ours, theirs):
+        if one == line:
+            line = next(rest, None)
+        else:
+            new.append(one)
+    return b"".join(new)
 
 
 class _Merging:
@@ -156,9 +173,8 @@ class _Merging:
 
     def _joined(self) -> bytes:
         """The lines, where a last line without an end that is no longer last is given one."""
-        end = (
-            b"\r\n" if sum(line.endswith(b"\r\n") for line in self._theirs) * 2 > len(self._theirs) else b"\n"
-        )
+        theirs = b"".join(self._theirs)
+        end = ended_as(b"\n", theirs if b"\n" in theirs else b"".join(self._ours))
         out = self._out
         open_ended = [at for at, line in enumerate(out[:-1]) if not line.endswith(b"\n")]
         for at in open_ended:
@@ -190,12 +206,25 @@ def _appended(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
     if _is_within(own, their):
         return theirs
     if _is_within(their, own):
-        return ours
+        return _with(theirs, ours)
     same, _ = _common_ends(own, their)
     # What only ours has keeps the blank lines before it.
     while same and not own[same - 1].strip():
         same -= 1
     return theirs + ours[same:]
+
+
+def _with(theirs: list[bytes], ours: list[bytes]) -> list[bytes]:
+    """Our lines, of which theirs are a part: those stand as they have them."""
+    out, rest = [], iter([*zip(keys_of(theirs), theirs, strict=True), (None, b"")])
+    key, line = next(rest)
+    for mine, own in zip(ours, keys_of(ours), strict=True):
+        if own == key:
+            out.append(line)
+            key, line = next(rest)
+        else:
+            out.append(mine)
+    return out
 
 
 def _is_within(short: list[bytes], long: list[bytes]) -> bool:

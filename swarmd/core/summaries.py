@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
+from swarmd.core.content import common, content, figures, words
+from swarmd.core.dates import Day, dates, months, spans, without_dates
 from swarmd.core.fences import Mark, Pieces, block, code_for, render
-from swarmd.core.room import Count
+from swarmd.core.line_parts import parts_of
+from swarmd.core.room import CHARS_PER_TOKEN, Count
 from swarmd.core.text import escaped
 
 WINDOW = 100_000
@@ -46,25 +48,6 @@ ASK_ON = "Now write one summary of both: of the summary so far, which stands for
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _HEADING = re.compile(r"#{1,6} ")
-_WORD = re.compile(r"[^\W_][\w-]*")
-_STEM = 5
-"""Letters by which a word is known: `deploys` is a word of notes that have `deployed`."""
-_COMMON_WORDS = (
-    "about above after again all also although and any are because been before being below between both but came can "
-    "come could did does doing done down during each else ever every few for from further get give given gave goes had "
-    "has have having her here hers him his how however into its itself just less like made make many may might more "
-    "most much must near nor not now off once one only other our ours out over own per same shall she should since "
-    "some still such than that the their them then there these they this those through thus too under until upon use "
-    "used was way well were what when where which while who whom whose why will with within without would yes yet you "
-    "your able agent answer contain content current date dated day days entries entry following log memory note noted "
-    "notes okay overview please provide provided request result short sorry summaries summarise summarised summarize "
-    "summarized summarizer summary text unable january february march april june july august september october "
-    "november december monday tuesday wednesday thursday friday saturday sunday "
-    "das dem den der des die ein eine einer für ist mit nicht oder und von war zur les des une pour avec est pas sur "
-    "dans las los una para con por que del"
-)
-"""Words that any text may have, and those of which an answer that says nothing is made."""
-_COMMON = frozenset(_COMMON_WORDS.split())
 _EXCUSE = re.compile(
     r"summary (is )?(un|not )available|no summary|nothing to summari[sz]e|\bas an ai\b|\b(i'm|i am) sorry\b"
     r"|(can(no|')t|could(n't| not)|unable to|won't|will not) (be )?"
@@ -109,27 +92,27 @@ def asked(
 
 def split(text: str, *, window: int, most: int, count: Count) -> list[str] | str:
     """The notes in pieces that go into the window, each with the instructions, the summary so far and room for the
-    answer; a sentence where that cannot be. They are cut at headings, else between paragraphs, else between lines.
+    answer; a sentence where that cannot be. They are cut at headings, else between paragraphs, else between lines,
+    and a line that is longer than a piece within it.
     """
-    frame = _frame(most, count)
-    if count(text) + frame + most <= window:
+    frame, tokens = _frame(most, count), count(text)
+    if tokens + frame + most <= window:
         return [text]
     if problem := window_problem(window=window, most=most, count=count):
         return problem
-    beside = frame + int(most * TOLERANCE) + most
-    room = window - beside
-    units = list(_units(text, room, count))
-    largest = max(size for _, size in units)
-    if largest > room:
-        return (
-            f"a line of {largest:,} tokens is longer than the summarizer's window has room for ({room:,}): "
-            f"set context_tokens to at least {beside + largest:,}"
-        )
-    pieces = list(_packed(units, room))
-    if len(pieces) > PIECES:
-        return (
-            f"it would take {len(pieces):,} requests, and {PIECES} are the most: set a larger context_tokens"
-        )
+    room = window - (frame + int(most * TOLERANCE) + most)
+    least = -(-tokens // room)
+    if least <= PIECES:
+        units = list(_units(text, room, count))
+        if sum(len(unit) for unit, _ in units) < len(text):
+            return (
+                f"the summarizer's window has room for {room:,} tokens of notes, and there is a character that has "
+                "more: set a larger context_tokens"
+            )
+        pieces = list(_packed(units, room))
+        least = len(pieces)
+    if least > PIECES:
+        return f"it would take {least:,} requests, and {PIECES} are the most: set a larger context_tokens"
     return pieces
 
 
@@ -155,13 +138,18 @@ def _frame(most: int, count: Count) -> int:
 
 
 def _units(text: str, room: int, count: Count) -> Iterator[tuple[str, int]]:
-    """Paragraphs with their tokens; one that is too long by its lines."""
+    """Paragraphs with their tokens; one that is too long by its lines, and a line that is by its parts."""
     for paragraph in _paragraphs(text):
         size = count(paragraph)
         if size <= room:
             yield paragraph, size
-        else:
-            yield from ((line, count(line)) for line in _LINE.findall(paragraph))
+            continue
+        for line in _LINE.findall(paragraph):
+            size = count(line)
+            if size <= room:
+                yield line, size
+            else:
+                yield from parts_of(line, room, count)
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -203,13 +191,43 @@ def cleaned(summary: str) -> str:
     return "\0".join(map(escaped, plain.split("\0")))
 
 
-def fault(summary: str, old: str, *, most: int, count: Count) -> str | None:
+class Notes:
+    """What a summary is judged by, of the notes so far. They are read piece by piece: to read them from their beginning
+    for each piece would cost the square.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        self.text = ""
+        self.content: set[str] = set()
+        self.figures: set[str] = set()
+        self.days: set[frozenset[Day]] = set()
+        """Each date, as the days that it may mean."""
+        self.add(text)
+
+    def add(self, piece: str) -> None:
+        """What follows."""
+        self.text += piece
+        self.content |= content(piece)
+        self.figures |= figures(piece)
+        self.days.update(map(frozenset, dates(piece)))
+
+    def have_nothing_in(self, summary: str) -> bool:
+        """Whether not one word of theirs that says something, nor a number, stands there. Of notes that have none of
+        these any word counts.
+        """
+        if self.content or self.figures:
+            return not (common(content(summary), self.content) or figures(summary) & self.figures)
+        every = set(words(without_dates(self.text)))
+        return bool(every) and every.isdisjoint(words(summary))
+
+
+def fault(summary: str, old: Notes, *, most: int, count: Count) -> str | None:
     """Why the answer may not take the place of the notes `old`, or None where it may."""
     if _repeats(summary, system_text(most)):
         return "the answer repeats the instructions and is no summary"
     if reason := plain_fault(summary, old, count=count):
         return reason
-    own, least = len(_content(summary) & _content(old)), _least(old)
+    own, least = len(common(content(summary), old.content)), _least(old.content)
     if own < least:
         return (
             f"the summary has no content: of its words {own} stand in the notes (dates and common words apart), and "
@@ -218,10 +236,10 @@ def fault(summary: str, old: str, *, most: int, count: Count) -> str | None:
     tokens = count(summary)
     if tokens > most * TOLERANCE:
         return f"the summary has {tokens:,} tokens, and {most:,} are the most (summary_tokens)"
-    return _made_up_dates(summary, old) or _lost_days(summary, old)
+    return _made_up_dates(summary, old.days) or _lost_days(summary, old.days)
 
 
-def plain_fault(summary: str, old: str, *, count: Count) -> str | None:
+def plain_fault(summary: str, old: Notes, *, count: Count) -> str | None:
     """The same for a summary that a person gives: how long it is within the notes' own length, how much of them it
     tells, and which dates it has, is theirs to know.
     """
@@ -231,38 +249,24 @@ def plain_fault(summary: str, old: str, *, count: Count) -> str | None:
         return "the summary has NUL characters, and is no text"
     if len(summary.strip()) < SHORT and _EXCUSE.search(summary):
         return f"the answer is no summary: {' '.join(summary.split())[:200]}"
-    tokens, before = count(summary), count(old)
-    if tokens >= before:
+    tokens = count(summary)
+    # Notes that are long enough have more tokens than that, whatever they are: they are not counted for each piece.
+    if len(old.text) <= tokens * CHARS_PER_TOKEN and tokens >= (before := count(old.text)):
         return f"the summary has {tokens:,} tokens, which is no less than the {before:,} of the notes"
-    words, known = _content(summary), _content(old)
-    if (known and not words) or (len(words) > 2 and len(words & known) * 5 < len(words)):
+    if old.have_nothing_in(summary):
+        return (
+            "the summary has no content: none of its words and numbers stands in the notes (dates and common words "
+            "apart)"
+        )
+    said = content(summary)
+    if len(said) > 2 and len(common(said, old.content)) * 5 < len(said):
         return "the summary has no content: hardly a word of it stands in the notes"
     return None
 
 
-def _content(text: str) -> set[str]:
-    """The words that say something, by their beginnings: no dates, no numbers, no common words. Of scripts that set no
-    spaces between words each character counts as one.
-    """
-    text = _without_dates(text)
-    found: set[str] = set()
-    for match in _WORD.finditer(text):
-        word = match[0].lower()
-        if not word.isascii() and any(ord(char) >= _NO_SPACES for char in word):
-            found.update(char for char in word if char.isalpha())
-        elif len(word) > 2 and word not in _COMMON and any(char.isalpha() for char in word):
-            found.add(word[:_STEM])
-    return found
-
-
-_NO_SPACES = 0x2E80
-"""From here on scripts are those of East Asia."""
-
-
-def _least(old: str) -> int:
+def _least(known: set[str]) -> int:
     """How many of the notes' own words a summary of them has at least."""
-    known = len(_content(old))
-    return min(max(known // 20, 2), OWN_WORDS, known)
+    return min(max(len(known) // 20, 2), OWN_WORDS, len(known))
 
 
 def _repeats(summary: str, instructions: str) -> bool:
@@ -273,8 +277,8 @@ def _repeats(summary: str, instructions: str) -> bool:
     return sum(line in said for line in lines) * 2 >= len(lines) or said <= set(lines)
 
 
-def _made_up_dates(summary: str, old: str) -> str | None:
-    known = {day for days in dates(old) for day in days}
+def _made_up_dates(summary: str, of_notes: set[frozenset[Day]]) -> str | None:
+    known = {day for days in of_notes for day in days}
     found = list(dates(summary))
     for days in found:
         if not days & known:
@@ -285,17 +289,16 @@ def _made_up_dates(summary: str, old: str) -> str | None:
     return None
 
 
-def _lost_days(summary: str, old: str) -> str | None:
+def _lost_days(summary: str, known: set[frozenset[Day]]) -> str | None:
     """Of notes of many days a summary keeps some: a span from one day to another has all between, and a month that is
     named without a day has all of its own.
     """
-    known = {frozenset(days) for days in dates(old)}
     if len(known) <= MANY_DAYS:
         return None
     named = {day for days in dates(summary) for day in days}
-    spans, months = list(_spans(summary)), set(_months(summary))
+    ranges, whole = list(spans(summary)), set(months(summary))
     kept = sum(
-        any(day in named or day[:2] in months or any(a <= day <= b for a, b in spans) for day in days)
+        any(day in named or day[:2] in whole or any(a <= day <= b for a, b in ranges) for day in days)
         for days in known
     )
     least = min(-(-len(known) // 5), DAYS_KEPT)
@@ -305,64 +308,3 @@ def _lost_days(summary: str, old: str) -> str | None:
         f"the summary has lost dates: it has {kept} of the {len(known)} that the notes have, and "
         f"{least} are the least"
     )
-
-
-def _spans(text: str) -> Iterator[tuple[Day, Day]]:
-    """From where to where the text names days as a span: two dates with a dash or one word between them."""
-    places = sorted(
-        ((found.start(), found.end(), days) for found, days in _dated(text)), key=lambda place: place[:2]
-    )
-    for (_, end, first), (start, _, last) in pairwise(places):
-        if end <= start and _BETWEEN.fullmatch(text[end:start]):
-            yield min(first), max(last)
-
-
-def _months(text: str) -> Iterator[tuple[int, int]]:
-    text = _without_dates(text)
-    yield from ((int(found[1]), int(found[2])) for found in _MONTH_NUMBER.finditer(text))
-    yield from (
-        (int(found[2]), _MONTHS.index(found[1].lower()[:3]) + 1) for found in _MONTH_NAME.finditer(text)
-    )
-
-
-Day = tuple[int, int, int]
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DATES = (
-    (re.compile(r"(?<!\d)(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?!\d)"), (1, 3, 4)),
-    (re.compile(r"(?<!\d)(\d{1,2})([-/.])(\d{1,2})\2(\d{4})(?!\d)"), (4, 3, 1)),
-    (re.compile(rf"\b{_MONTH} (\d{{1,2}})(?:st|nd|rd|th)?,? (\d{{4}})(?!\d)", re.IGNORECASE), (3, 1, 2)),
-    (re.compile(rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)? {_MONTH},? (\d{{4}})(?!\d)", re.IGNORECASE), (3, 2, 1)),
-)  # fmt: skip
-
-
-_BETWEEN = re.compile(
-    r"[^\w\n]{0,4}(?:[-\u2013\u2014/]|\.\.\.?|to|until|till|through|thru|bis|au|al?)[^\w\n]{0,4}",
-    re.IGNORECASE,
-)
-_MONTH_NUMBER = re.compile(r"(?<![\d./-])(\d{4})-(\d{2})(?![./-]?\d)")
-_MONTH_NAME = re.compile(rf"\b{_MONTH},? (\d{{4}})(?!\d)", re.IGNORECASE)
-
-
-def dates(text: str) -> Iterable[set[Day]]:
-    """Each full date in the text, as the days that it may mean: 04.05.2026 may be two."""
-    return (days for _, days in _dated(text))
-
-
-def _without_dates(text: str) -> str:
-    for pattern, _ in _DATES:
-        text = pattern.sub(" ", text)
-    return text
-
-
-def _dated(text: str) -> Iterator[tuple[re.Match[str], set[Day]]]:
-    for pattern, (year, month, day) in _DATES:
-        for found in pattern.finditer(text):
-            named = found[month].lower()[:3]
-            number = _MONTHS.index(named) + 1 if named in _MONTHS else int(found[month])
-            readings = {(int(found[year]), number, int(found[day]))}
-            if named not in _MONTHS and year != 1:
-                readings.add((int(found[year]), int(found[day]), number))
-            days = {one for one in readings if 1 <= one[1] <= 12 and 1 <= one[2] <= 31 and one[0] >= 1900}
-            if days:
-                yield found, days

@@ -75,7 +75,7 @@ class Plan:
 
 def detected(found: Sequence[Found]) -> Format | None:
     """What kind of folder this is; None where nothing in it is a note."""
-    names = {file.path: file for file in found if _is_note(file.path)}
+    names = {file.path: file for file in found if is_note(file.path)}
     first = names.get(FIRST_FILE)
     log = first is not None and section(first.data.decode("utf-8", "replace")) is not None
     if log or any(_ARCHIVE.fullmatch(path) for path in names):
@@ -89,7 +89,8 @@ def detected(found: Sequence[Found]) -> Format | None:
     return "markdown" if names else None
 
 
-def _is_note(path: str) -> bool:
+def is_note(path: str) -> bool:
+    """Whether a file of this name is taken, where nothing else is said."""
     return path.lower().endswith(SUFFIXES)
 
 
@@ -106,7 +107,7 @@ def of_folder(found: Sequence[Found], format: Format, *, all_files: bool = False
             plan.left_out.append({"file": file.path, "why": "its name begins with a dot"})
         elif problem := file.problem:
             plan.bad.append({"file": file.path, "why": problem})
-        elif not all_files and not _is_note(file.path):
+        elif not all_files and not is_note(file.path):
             plan.left_out.append({"file": file.path, "why": f"it is no {', '.join(SUFFIXES)} file"})
         elif problem := text_problem(file.data):
             plan.bad.append({"file": file.path, "why": problem})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from swarmd.core.changes import Change, WriteMemory
 from swarmd.core.interaction_log import HEADING, appended_under, blocks, section
 from swarmd.core.judge import fold
-from swarmd.core.memory import FIRST_FILE
-from swarmd.core.merge import merge
+from swarmd.core.memory import FIRST_FILE, ended_as
+from swarmd.core.merge import added, keys_of, lines_of, merge
 from swarmd.core.staging import Folded, MemoryWritten
 from swarmd.core.takeover import too_much
 from swarmd.core.world import Actor, World
@@ -118,7 +119,7 @@ def _steps(world: World, agent: str, files: Sequence[File], existing: str) -> li
         data, what = file.data, "new" if old is None else "replaced"
         if old is not None and old != file.data and existing != "replace":
             there.append(file.path)
-            data, what = _both(file, old), "merged"
+            data, what = (_both(file, old) if existing == "merge" else data), "merged"
         if data == old:
             steps.append(Step(file=file, what="same"))
         else:
@@ -138,32 +139,82 @@ def _steps(world: World, agent: str, files: Sequence[File], existing: str) -> li
 
 def _both(file: File, old: bytes) -> bytes:
     """Both texts: a log goes under the log that is there, the rest behind the rest. What stands there already comes
-    once.
+    once, whatever its line ends are and whether the text has a byte order mark; what is added is as the file is.
     """
-    new, known = (data.decode("utf-8", "surrogateescape") for data in (file.data, old))
-    coming, there = (section(text) if file.path == FIRST_FILE else None for text in (new, known))
-    if there is None and (coming is None or not file.log):
-        return merge(b"", file.data, old).data
-    log, rest = "", new
-    if coming is not None:
-        log = _unknown(new[coming[0] : coming[1]].partition("\n")[2], known)
-        rest = "" if file.log else new[: coming[0]] + new[coming[1] :]
-    at = len(known) if there is None else there[0]
-    before = merge(b"", _bytes(rest), _bytes(known[:at])).data if rest.strip() else _bytes(known[:at])
-    gap = b"" if at == len(known) or before.endswith(b"\n") or not before else b"\n"
-    whole = before + gap + _bytes(known[at:])
-    return appended_under(whole, _bytes(log), HEADING) if log.strip() else whole
+    if not old:
+        return file.data
+    there = old.removeprefix(BOM_UTF8)
+    coming = ended_as(file.data.removeprefix(BOM_UTF8), there)
+    return old[: len(old) - len(there)] + _merged(file, coming, there)
 
 
-def _unknown(log: str, known: str) -> str:
-    """The log without the entries that stand in the known text."""
-    have = {known[b.start : b.end].strip() for b in blocks(known)}
-    entries = blocks(log)
-    pieces = [log[: entries[0].start] if entries else log]
-    for one, following in zip(entries, [*(b.start for b in entries[1:]), len(log)], strict=True):
-        start = one.end if log[one.start : one.end].strip() in have else one.start
-        pieces.append(log[start:following])
-    return "".join(pieces)
+def _merged(file: File, coming: bytes, there: bytes) -> bytes:
+    new, known = (data.decode("utf-8", "surrogateescape") for data in (coming, there))
+    its, place = (section(text) if file.path == FIRST_FILE else None for text in (new, known))
+    if place is None and (its is None or not file.log):
+        return _beside(coming, there, file)
+    start, end = place or (len(known), len(known))
+    notes, log, after = _bytes(known[:start]), known[start:end], _bytes(known[end:])
+    first, last = (coming, b"") if its is None else (_bytes(new[: its[0]]), _bytes(new[its[1] :]))
+    if not file.log:
+        both = notes + after
+        if added(first, both):
+            notes = _beside(first, notes, file)
+        if added(last, both) and after.strip():
+            after = _beside(last, after, file)
+        elif added(last, both):
+            notes = _beside(last, notes, file)
+    more = _unknown(_body(new[its[0] : its[1]]), _body(log), known) if its else b""
+    gap = b"" if not log or notes.endswith(b"\n") or not notes else ended_as(b"\n", there)
+    whole = notes + gap + _bytes(log) + after
+    return appended_under(whole, more, HEADING) if more.strip() else whole
+
+
+def _beside(new: bytes, there: bytes, file: File) -> bytes:
+    """Both; blank lines alone are nothing new."""
+    if not added(new, there):
+        return there
+    merged = merge(b"", new, there)
+    if merged.conflicts:
+        raise Refused(f"{file.path}: the text that is there is not UTF-8, so nothing can be put beside it; "
+                      "--replace puts the one that comes in its place (the old one stays in history)")  # fmt: skip
+    return merged.data
+
+
+def _body(log: str) -> str:
+    return log.partition("\n")[2]
+
+
+def _unknown(log: str, there: str, known: str) -> bytes:
+    """What of the log is new to the one that is there, in the text `known`: entries, and what stands before and
+    behind them.
+    """
+    have = {_key(known[block.start : block.end]) for block in blocks(known)}
+    lines = {line for text in _pieces(there)[1] for line in _lines(text)}
+    entries, behind = _pieces(log)
+    new = [b"" if lines.issuperset(_lines(behind[0])) else added(_bytes(behind[0]), _bytes(there))]
+    for entry, text in zip(entries, behind[1:], strict=True):
+        new.append(b"" if _key(entry) in have else _bytes(entry))
+        new.append(b"" if lines.issuperset(_lines(text)) else _bytes(text))
+    return b"".join(new)
+
+
+def _pieces(log: str) -> tuple[list[str], list[str]]:
+    """The log's entries, and what stands before the first of them and behind each."""
+    found = blocks(log)
+    starts = [*(block.start for block in found), len(log)]
+    behind = [log[a:b] for a, b in zip([0, *(block.end for block in found)], starts, strict=True)]
+    return [log[block.start : block.end] for block in found], behind
+
+
+def _key(text: str) -> bytes:
+    """What a piece of a log is compared by."""
+    return b"\n".join(keys_of(lines_of(_bytes(text)))).strip()
+
+
+def _lines(text: str) -> list[bytes]:
+    """What the lines that say something are compared by."""
+    return [key for key in keys_of(lines_of(_bytes(text))) if key.strip()]
 
 
 def _bytes(text: str) -> bytes:

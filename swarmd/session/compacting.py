@@ -173,7 +173,7 @@ class _Compacting:
     def _given(self, agent: Agent, seen: _Seen, summary: str) -> Ending:
         """A person's own summary."""
         summary = summaries.cleaned(summary)
-        fault = summaries.plain_fault(summary, seen.text, count=seen.count)
+        fault = summaries.plain_fault(summary, summaries.Notes(seen.text), count=seen.count)
         return self._judged(seen, summary, fault, f"with a summary that {self._order.by} gave")
 
     def _rotated(self, agent: Agent, seen: _Seen) -> Ending:
@@ -200,14 +200,15 @@ class _Compacting:
         pieces = await asyncio.to_thread(summaries.split, text, window=window, most=most, count=seen.count)
         if isinstance(pieces, str):
             return Ending(outcome="failed", reason=pieces)
-        summary, done = "", ""
+        summary, done = "", summaries.Notes()
         for number, piece in enumerate(pieces, 1):
             asked = summaries.asked(piece, agent=agent.name, secret=seen.secret, most=most, part=number,
                                     parts=len(pieces), so_far=summary)  # fmt: skip
             answered = await self._summarizing.ask(summarizer, asked, self._spent, seen.count)
             if isinstance(answered, Ending):
                 return answered
-            summary, done = self._masking.text(summaries.cleaned(answered)), done + piece
+            summary = self._masking.text(summaries.cleaned(answered))
+            await asyncio.to_thread(done.add, piece)
             fault = await asyncio.to_thread(summaries.fault, summary, done, most=most, count=seen.count)
             if fault is not None:
                 break

@@ -159,7 +159,7 @@ def test_one_bad_file_stops_all_unless_it_is_skipped(here):
     bad_folder()
     ran = take("bad", status=2)
     assert ran.stderr.startswith(
-        "swarmd: nothing is imported from bad: binary.md: it is no text: byte 1 is NUL; door: it is a "
+        "swarmd: nothing is imported from bad: binary.md: it is no text: byte 1 is NUL; folder: it is a "
     )
     assert "--skip-bad takes the rest" in ran.stderr
     assert not Path(".swarmd/memory/studio").exists()
@@ -168,9 +168,48 @@ def test_one_bad_file_stops_all_unless_it_is_skipped(here):
     assert {row["file"]: row["why"] for row in done["skipped"]} == {
         "binary.md": "it is no text: byte 1 is NUL", "latin.md": "it is not UTF-8: byte 4 is 0xe9",
         "link.md": "it is a symbolic link", "folder": "it is a symbolic link", "pipe.md": "it is a named pipe",
-        "door": "it is a socket",
     }  # fmt: skip
-    assert [row["file"] for row in done["left_out"]] == [".git", "photo.png"]
+    assert [row["file"] for row in done["left_out"]] == [".git", "door", "photo.png"]
+
+
+def test_what_would_not_come_anyway_stops_nothing_whatever_it_is(here, tmp_path):
+    top, kind = Path("notes"), "it is no .md, .markdown, .txt file"
+    (top / "sub").mkdir(parents=True)
+    (top / "a.md").write_text("a\n")
+    (top / "pic.png").symlink_to("a.md")
+    (top / "LICENSE").symlink_to("a.md")
+    (top / "sub" / "gone.png").symlink_to("nowhere")
+    (top / "loop.png").symlink_to("loop.png")
+    (top / ".git").symlink_to(tmp_path)
+    os.mkfifo(top / "pipe")
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(top / "door"))
+    with (top / "film.mp4").open("wb") as film:
+        film.truncate(200 * 1024 * 1024)
+    done = document("memory", "import", "notes", "--agent", "studio")
+    assert [row["path"] for row in done["items"]] == ["a.md"]
+    whys = {row["file"]: row["why"] for row in done["left_out"]}
+    others = ("pic.png", "LICENSE", "sub/gone.png", "loop.png", "pipe", "door", "film.mp4")
+    assert whys == {".git": "its name begins with a dot", **dict.fromkeys(others, kind)}
+    assert done["skipped"] == []
+    told = take("notes", "--all-files", "--dry-run", status=2).stderr
+    assert "LICENSE: it is a symbolic link" in told
+
+
+@pytest.mark.parametrize(
+    "name", ["x.md", "MEMORY.md", "skills/a/SKILL.md", "archive", "topics", "v1.2", "gone"]
+)
+def test_a_link_in_the_place_of_notes_or_of_a_folder_is_refused_and_never_followed(here, tmp_path, name):
+    top, elsewhere = Path("notes"), tmp_path / "elsewhere"
+    (top / name).parent.mkdir(parents=True)
+    elsewhere.mkdir()
+    (elsewhere / "secret.md").write_text("secret\n")
+    (top / "a.md").write_text("a\n")
+    target = elsewhere if "." not in name or name == "v1.2" else elsewhere / "secret.md"
+    (top / name).symlink_to(target if name != "gone" else "nowhere")
+    assert f"{name}: it is a symbolic link" in take("notes", status=2).stderr
+    take("notes", "--skip-bad")
+    assert files(".swarmd/memory/studio") == {"a.md": b"a\n"}
 
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nmessages: [*b, *b]\n"

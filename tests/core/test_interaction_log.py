@@ -165,6 +165,7 @@ def test_a_section_that_a_person_put_behind_the_log_stays_behind_it():
         ("~~~~\n```\n# a\n```\n## Log\n~~~~\n", "~~~~\n```\n# a\n```\n## Log\n~~~~\n\n## Log\n\nx\n"),
         ("a\r\n\r\n## Log\r\nb\r\n", "a\r\n\r\n## Log\r\nb\r\n\r\nx\r\n"),
         ("a\r\nb\r\n", "a\r\nb\r\n\r\n## Log\r\n\r\nx\r\n"),
+        ("\ufeff## Log\nb\n", "\ufeff## Log\nb\n\nx\n"),
     ],
 )  # fmt: skip
 def test_text_goes_to_the_end_of_its_section(old, new):

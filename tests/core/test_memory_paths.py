@@ -171,6 +171,8 @@ def test_appended_text_has_the_line_ends_of_the_file():
     assert appended(b"a\r\nb\r\n", b"c\nd\r\ne") == b"a\r\nb\r\nc\r\nd\r\ne\r\n"
     assert appended(b"a\r\nb", b"c") == b"a\r\nb\r\nc\r\n"
     assert appended(b"a\nb\r\nc\n", b"d\n") == b"a\nb\r\nc\nd\n"  # most lines have no CRLF
+    assert appended(b"a\nb\n", b"c\r\nd\r\n") == b"a\nb\nc\nd\n"
+    assert appended(b"a", b"b\r\nc\r\n") == b"a\r\nb\r\nc\r\n"  # one line has no line end to go by
 
 
 @pytest.mark.parametrize("path", ["MEMORY.md/x", "memory.md/x", "Memory.MD", "MEMORY.md/a/b"])

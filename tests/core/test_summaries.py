@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swarmd.core import summaries
+from swarmd.core.dates import dates
 
 OLD = "# Notes\n\n" + "".join(
     f"- 2026-04-{day:02}: the deploy of game number {day} went through, Ada checked the ledger entry {day}\n"
@@ -20,7 +25,11 @@ def words(text: str) -> int:
 
 
 def fault(summary: str, old: str = OLD, most: int = 200) -> str | None:
-    return summaries.fault(summary, old, most=most, count=words)
+    return summaries.fault(summary, summaries.Notes(old), most=most, count=words)
+
+
+def plain_fault(summary: str, old: str = OLD, count=words) -> str | None:
+    return summaries.plain_fault(summary, summaries.Notes(old), count=count)
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -90,12 +99,88 @@ def test_pieces_are_the_text_and_each_has_room(parts):
     ("text", "window", "said"),
     [
         (OLD, 60, "too little room for notes"),
-        ("word " * 500 + "\n", FRAME + 45 + 100, "a line of 500 tokens is longer"),
+        ("a\n" * 100 + "b c d e f g h i j k\n" * 2500, FRAME + 45 + 60, "requests, and 200 are the most"),
+        ("word " * 13_000 + "\n", FRAME + 45 + 60, "it would take 217 requests, and 200 are the most"),
         ("a b c d e f g h i j\n" * 2500, FRAME + 45 + 60, "requests, and 200 are the most"),
     ],
 )  # fmt: skip
 def test_a_window_that_is_too_small_is_told(text, window, said):
     assert said in split(text, window)
+
+
+def line_split(line: str, count=words) -> list[str]:
+    """Pieces of a line, of which each has room for so many tokens."""
+    room = 100 if count is words else 200
+    frame = count(summaries.system_text(20)) + count(summaries.ASK_ON) + 100
+    pieces = summaries.split(line, window=frame + 45 + room, most=20, count=count)
+    assert isinstance(pieces, list), pieces
+    assert "".join(pieces) == line
+    assert all(0 < count(piece) <= room for piece in pieces)
+    return pieces
+
+
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        ("The oven is cold. Ada looks at it! " * 90, (". ", "! ")),
+        ("Said she, on 1. April 2026 or so, " * 90 + "\n", ("on ", "\n")),
+        ("It cooled off on 30. April 2026 for good, they say. " * 90, ("say. ",)),
+        ("2024-01-01 oven fact " * 400, ("fact ",)),
+        ("one two three four " * 100, (" ",)),
+        ("\ufeffone two\rthree four\r" * 100, ("\r",)),
+    ],
+)
+def test_a_line_that_is_longer_than_a_piece_is_cut_at_the_best_place_there_is(line, ends):
+    pieces = line_split(line)
+    assert len(pieces) > 2
+    assert all(piece.endswith(ends) for piece in pieces)
+    assert all(len(piece) > len(pieces[0]) // 2 for piece in pieces[:-1])
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x" * 999, "烤箱很冷面粉没有了" * 99, "e\u0301" * 499, "\U0001f469\u200d\U0001f467" * 333, "1234567;" * 120, "2024-01-01;" * 90],
+)  # fmt: skip
+def test_without_a_space_it_is_cut_between_characters_and_never_inside_a_number_or_composed_one(line):
+    pieces = line_split(line, len)
+    assert all(piece.encode().decode() == piece for piece in pieces)
+    assert all(piece[0] not in "\u0301\u200d" and piece[-1] != "\u200d" for piece in pieces)
+    assert not any(a[-1].isdigit() and b[0].isdigit() for a, b in pairwise(pieces))
+
+
+def test_a_part_of_a_line_has_no_date_that_the_notes_do_not_have():
+    chance = random.Random(7)
+    kinds = ("{0}-{1:02}-{2:02}", "{2}.{1}.{0}", "{2}. April {0}", "March {2}, {0}", "{2} May {0}")
+    for gap in (" ", ", ", ";", ": "):
+        line = gap.join(
+            f"{chance.choice(kinds).format(chance.randrange(2000, 2030), chance.randrange(1, 13), chance.randrange(10, 29))}"
+            f"{gap}{'fact' * chance.randrange(9)}" for _ in range(300)
+        )  # fmt: skip
+        known = list(map(frozenset, dates(line)))
+        found = [frozenset(days) for piece in line_split(line, len) for days in dates(piece)]
+        assert Counter(found) == Counter(known)
+
+
+def test_a_line_is_counted_in_proportion_to_its_length():
+    def cost(line):
+        counted = []
+        summaries.split(
+            line, window=9000, most=600, count=lambda text: counted.append(len(text)) or len(text) // 4
+        )
+        return sum(counted)
+
+    for line in ("2024-01-01 oven fact ", "x", "烤箱很冷。"):
+        once, thrice = (cost((line * size)[:size]) for size in (300_000, 900_000))
+        assert 2.5 * once < thrice < 3.5 * once
+        assert once < 30 * 300_000
+
+
+def test_a_character_that_has_no_room_is_told():
+    def count(text):
+        return 60 * text.count("\u70e4") + 1
+
+    said = summaries.split("ab \u70e4\u70e4\n" * 20, window=100 + 2 + 4 + 20, most=2, count=count)
+    assert "room for 20 tokens of notes, and there is a character that has more" in said
 
 
 # -- the answer ---------------------------------------------------------------------------------------------
@@ -127,10 +212,9 @@ def test_what_is_no_summary_is_told_and_not_taken(summary, said):
 
 
 def test_a_person_may_date_and_shorten_as_they_like_but_not_say_nothing_or_more():
-    plain = summaries.plain_fault
-    assert plain("Since 2026-05-01 all deploys of game go through", OLD, count=words) is None
-    assert "is empty" in plain("", OLD, count=words)
-    assert "no less than" in plain(OLD + OLD, OLD, count=words)
+    assert plain_fault("Since 2026-05-01 all deploys of game go through") is None
+    assert "is empty" in plain_fault("")
+    assert "no less than" in plain_fault(OLD + OLD)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +266,68 @@ def test_few_words_are_enough_for_small_notes_and_none_are_not():
     small = "- 2026-03-01: the ledger moved to disk 2, and Ada has the key of the old one until summer\n"
     assert fault("2026-03-01: ledger on disk 2", small) is None
     assert "no content" in fault("2026-03-01", small)
-    assert "no content" in summaries.plain_fault("This is the summary.", small, count=words)
+    assert "no content" in plain_fault("This is the summary.", small)
+
+
+@pytest.mark.parametrize(
+    "summary",
+    ["zzz", "ok then zzz", "zzz qqq", "ok", "done.", "lorem ipsum dolor sit amet", "7", "2026-03-01 09:00", "確認", "zzz " * 9],
+)  # fmt: skip
+@pytest.mark.parametrize("old", [NOTES, OLD, "- 2026-03-01 09:00: the ovens of Ada are cold since 7\n" * 9])
+def test_not_one_word_of_the_notes_is_no_content_however_short_it_is(summary, old):
+    for judge in (fault, plain_fault):
+        assert "no content" in judge(summary, old)
+
+
+@pytest.mark.parametrize(
+    ("old", "summary"),
+    [
+        ("buy rye flour\n", "rye flour"),
+        ("buy rye flour\n", "flour"),
+        ("yes we can\n", "we can"),
+        ("the ovens are cold since the power went away\n", "oven: cold"),
+        ("the oven is cold since the power went away\n", "cold ovens"),
+        ("three cats live in the yard behind the bakery\n", "a cat"),
+        ("the gateway listens on port 8080 since it was moved\n", "8080"),
+        ("the bucket of the backups is s3 and nothing else\n", "S3"),
+        ("- 2026-04-20: 部署 完成 了 检查 账本 的 条目 没有 问题\n", "部署"),
+        ("GPT模型的部署已经完成了。账本没有问题。其他事情也没有\n", "gpt没事"),
+        ("오븐이 월요일부터 차갑다 그리고 밀가루가 없다 정말로\n", "오븐 차갑다"),
+        ("เตาอบเย็นตั้งแต่วันจันทร์ และแป้งหมดแล้ว\n" * 3, "เตาอบเย็น"),
+        ("ओवन सोमवार से ठंडा है और आटा नहीं है\n", "ओवन ठंडा"),
+        ("печь холодная вчера, муки больше нет совсем\n", "печи холодные"),
+        ("Ada a cafe\u0301 noir chaque matin avant le pain\n", "caf\u00e9 d'Ada"),
+        ("!!! ??? !!! ???\n", "!!!"),
+    ],
+)  # fmt: skip
+def test_a_short_summary_that_says_something_of_the_notes_may_be_a_persons_own(old, summary):
+    assert plain_fault(summary, old, len) is None
+
+
+@pytest.mark.parametrize(
+    "old", ["buy rye flour\n", "yes we can\n", "8080 8081\n", "部署完成了\n", "ओवन ठंडा है\n"]
+)
+def test_of_the_smallest_notes_too_garbage_is_none(old):
+    assert "no content" in plain_fault("zzz", old, len)
+
+
+def test_notes_that_are_read_piece_by_piece_are_judged_as_in_one():
+    whole, parts = summaries.Notes(NOTES), summaries.Notes()
+    for piece in summaries.split(NOTES, window=FRAME + 45 + 100, most=20, count=words):
+        parts.add(piece)
+    assert vars(parts) == vars(whole)
+    assert len(whole.days) == 28
+
+
+def test_long_notes_are_not_counted_for_each_piece():
+    counted = []
+
+    def count(text):
+        counted.append(len(text))
+        return words(text)
+
+    assert summaries.fault(GOOD, summaries.Notes(OLD * 50), most=200, count=count) is None
+    assert sum(counted) < 10 * len(GOOD)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +364,7 @@ def test_the_input_itself_is_told_as_what_it_is():
 
 def test_controls_of_a_terminal_stand_escaped_and_nul_is_refused():
     assert summaries.cleaned("\ufeffa\r\nb\tc\x1b[2Jd\re") == "a\nb\tc\\x1b[2Jd\ne"
-    for judge in (fault, lambda text: summaries.plain_fault(text, OLD, count=words)):
+    for judge in (fault, plain_fault):
         assert "NUL" in judge(summaries.cleaned(GOOD + "\0"))
 
 

@@ -91,6 +91,95 @@ def test_a_conversation_goes_into_the_log_of_notes_that_had_none(swarm):
     assert [b.at for b in blocks(swarm.text("studio"))] == ["2026-04-20T14:31:02"]
 
 
+def test_text_that_is_no_entry_comes_once_too(swarm):
+    lines = f"{HEADING}\n\nBegun in spring.\n\n{TOLD}By the way, it was loud.\n\n{MORE}"
+    swarm.call(
+        "memory_write", agent="studio", file="MEMORY.md", text=f"{HEADING}\n\n{TOLD}## Plans\n\nBuy flour.\n"
+    )
+    take(swarm, file("MEMORY.md", f"{lines}## Plans\n\nBuy flour.\n\nBuy rye.\n"), existing="merge")
+    text = swarm.text("studio")
+    assert text.count("Begun in spring") == text.count("it was loud") == text.count("Buy flour") == 1
+    assert text.endswith("## Plans\n\nBuy flour.\n\nBuy rye.\n")
+    coming = file("MEMORY.md", f"\n{lines}## Plans\n\nBuy flour.\n\nBuy rye.\n")
+    assert [i["what"] for i in take(swarm, coming, existing="merge")["items"]] == ["same"]
+
+
+def test_a_log_of_plain_lines_in_another_order_comes_once_too(swarm):
+    take(swarm, file("MEMORY.md", f"{HEADING}\n\n- two\n"))
+    coming = file("MEMORY.md", f"{HEADING}\r\n\r\n- one\r\n- two\r\n- three\r\n")
+    take(swarm, coming, existing="merge")
+    assert swarm.text("studio") == f"{HEADING}\n\n- two\n\n- one\n- three\n"
+    assert [i["what"] for i in take(swarm, coming, existing="merge")["items"]] == ["same"]
+
+
+NOTES = "# Mine\n\n- größe\n\n"
+BULLETS = f"{HEADING}\n\n- 2026-04-20 hello\n- 2026-04-21 again\n"
+OTHERWISE = {
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "BOM": lambda text: f"\ufeff{text}",
+    "no last newline": lambda text: text.rstrip("\n"),
+    "all of it": lambda text: "\ufeff" + text.rstrip("\n").replace("\n", "\r\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["MEMORY.md", "a.md", "archive/history_2026-04-12_09-00-00.md"])
+@pytest.mark.parametrize("text", [
+    f"{HEADING}\n\n{TOLD}", f"{NOTES}{HEADING}\n\n{TOLD}{MORE}## Plans\n\nBuy flour.\n", BULLETS, NOTES,
+])  # fmt: skip
+@pytest.mark.parametrize("otherwise", OTHERWISE)
+@pytest.mark.parametrize("other_first", [True, False])
+def test_what_is_there_comes_once_however_its_lines_end(swarm, path, text, otherwise, other_first):
+    one, other = text.encode(), OTHERWISE[otherwise](text).encode()
+    first, second = (other, one) if other_first else (one, other)
+    take(swarm, file(path, first))
+    for data in (second, first, second):
+        assert [i["what"] for i in take(swarm, file(path, data), existing="merge")["items"]] == ["same"]
+    assert swarm.file("studio", path).read_bytes() == first, "to the byte"
+
+
+@pytest.mark.parametrize("path", ["MEMORY.md", "a.md"])
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("crlf", [True, False])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_what_is_added_has_the_line_ends_of_the_file(swarm, path, log, crlf, bom):
+    def ends(text, crlf):
+        return text.replace("\n", "\r\n") if crlf else text
+
+    old = f"{bom}{NOTES}{HEADING}\n\n{TOLD}" if log else f"{bom}{NOTES}- mine"
+    new = f"{NOTES}- theirs\n\n{HEADING}\n\n{TOLD}{MORE}" if log else f"{NOTES}- theirs\n- more\n"
+    take(swarm, file(path, ends(old, crlf)))
+    for _ in range(3):
+        take(swarm, file(path, "\ufeff" + ends(new, not crlf)), existing="merge")
+    data = swarm.file("studio", path).read_bytes()
+    assert data.count(b"\r\n") == (data.count(b"\n") if crlf else 0)
+    assert (data.count("\ufeff".encode()), data.startswith(bom.encode())) == (len(bom), True)
+    for line in (
+        "# Mine",
+        "- gr\u00f6\u00dfe",
+        "- theirs",
+        *(("Which flour", "Rye.") if log else ("- mine", "- more")),
+    ):
+        assert data.decode().count(line) == 1, line
+
+
+def test_lines_that_stand_keep_their_own_ends_and_a_text_without_any_takes_those_that_come(swarm):
+    take(swarm, file("a.md", b"one\r\ntwo\nthree\n"))
+    take(swarm, file("a.md", b"zero\r\none\r\ntwo\r\nthree\r\nfour\r\n"), existing="merge")
+    assert swarm.file("studio", "a.md").read_bytes() == b"zero\none\r\ntwo\nthree\nfour\n"
+    take(swarm, file("b.md", b"one"))
+    take(swarm, file("b.md", b"two\r\nthree\r\n"), existing="merge")
+    assert swarm.file("studio", "b.md").read_bytes() == b"one\r\ntwo\r\nthree\r\n"
+
+
+def test_a_text_that_is_no_utf8_is_not_merged_and_that_is_said(swarm):
+    swarm.call("memory_write", agent="studio", file="a.md", text="x\n")
+    swarm.file("studio", "a.md").write_bytes(b"caf\xe9\n")
+    before = swarm.file("studio", "a.md").read_bytes()
+    with pytest.raises(Refused, match=r"a\.md: the text that is there is not UTF-8.*--replace"):
+        take(swarm, file("a.md", "new\n"), existing="merge")
+    assert swarm.file("studio", "a.md").read_bytes() == before
+
+
 def test_a_dry_run_says_the_same_and_writes_nothing(swarm):
     swarm.call("memory_write", agent="studio", file="a.md", text="mine\n")
     before = swarm.dump()

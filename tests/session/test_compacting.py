@@ -310,6 +310,24 @@ def test_notes_that_are_larger_than_the_window_are_summarized_in_pieces_each_wit
     )
 
 
+def test_one_line_that_is_larger_than_the_window_is_summarized_in_pieces_too(notes):
+    notes.change("studio", memory=replace(SMALL, context_tokens=4000, prompt_tokens=4000, summary_tokens=600))
+    much = "# Notes\n\n" + OLD.removeprefix("# Notes\n\n").replace("\n", " ") * 5 + "\n- short\n"
+    notes.call("memory_write", agent="studio", file="MEMORY.md", text=much)
+    session = compact(notes)
+    assert session["outcome"] == "committed", session["reason"]
+    assert notes.text("studio", NAME) == much
+    assert GOOD in notes.text("studio")
+    requests = [request.user for request in notes.runner.requests]
+    assert len(requests) > 3
+    assert all("the summary so far" in request for request in requests[1:])
+    for day in DAYS:
+        assert (
+            sum(request.split("the notes of studio")[1].count(f"{day}: the deploy") for request in requests)
+            == 200
+        )
+
+
 def test_a_piece_whose_summary_is_bad_ends_it(notes):
     notes.change("studio", memory=replace(SMALL, context_tokens=3000, summary_tokens=400))
     answers = [GOOD, ""]
