@@ -21,6 +21,8 @@ from swarmd.cli.main import run
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 PROGRAM = Path(__file__).with_name("scripted_program.py")
 ROOT = Path(__file__).parents[2]
+NO_STATE = {"SWARMD_STATE": "/nowhere/state"}
+"""The machine's own swarmd, where it has one, is none of the tests'."""
 IN_SESSION = {
     "SWARMD_SESSION": "7",
     "SWARMD_TOKEN": "t",
@@ -87,7 +89,7 @@ def swarmd() -> Swarmd:
         **answers: Any,
     ) -> Ran:
         client = Scripted(answers)
-        environ = {**(IN_SESSION if session else {}), **env}
+        environ = {**NO_STATE, **(IN_SESSION if session else {}), **env}
         invocation = Invocation(
             environ=environ, connect=lambda *_: client, now=lambda: NOW, wait=lambda _: None
         )

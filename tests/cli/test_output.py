@@ -15,7 +15,7 @@ import pytest
 
 from swarmd.cli.output import columns_of, local, shown
 from swarmd.core.text import width
-from tests.cli.conftest import ROOT, command_of
+from tests.cli.conftest import NO_STATE, ROOT, command_of
 from tests.cli.documents import AGENT, AT, KEY, NASTY, SAMPLES, SESSION, listing
 
 WIDE = listing(
@@ -244,7 +244,7 @@ def test_a_full_device_is_one_line_and_a_failure(args, real):
 def with_closed(tmp_path, closing, *args):
     command = command_of(tmp_path, ANSWERS, args)
     script = f'exec "$@" {closing}'
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, **NO_STATE, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
         ["sh", "-c", script, "sh", *command], capture_output=True, env=environ, timeout=60, check=False
     )

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.conftest import PROGRAM, ROOT
+from tests.cli.conftest import NO_STATE, PROGRAM, ROOT
 from tests.cli.documents import SAMPLES
 from tests.cli.test_commands_exist import READING
 
@@ -27,7 +27,7 @@ HEAVY = (
 
 def imported(*command: str) -> set[str]:
     """The modules that a run of this command imports."""
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environ = {**os.environ, **NO_STATE, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
         [sys.executable, "-X", "importtime", *command],
         capture_output=True,
