@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import signal
 import sqlite3
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -217,17 +219,24 @@ async def test_settings_are_taken_over_at_a_reload(swarm):
         assert daemon.starter.cap == 5
 
 
+OF_A_THREAD = 6
+"""A file and its log, of the store twice (memory folders have a connection of their own), and of the index."""
+OF_ALL = 6
+"""Of store and index: the writer's file and log, and the memory that connections share."""
+
+
 async def test_three_hundred_sessions_leave_no_descriptor_behind(swarm):
     for number in range(100):
         swarm.agent(f"a{number:02}", "* * * * *")
     async with swarm.up():
         await swarm.at("10:31")
-        before = len(os.listdir("/proc/self/fd"))
+        before, _ = _descriptors("self")
         for minute in (32, 33, 34):
             await swarm.at(f"10:{minute}")
         assert len(swarm.sessions()) == 400
-        # Threads may still come up to their number, each with a reading connection of its own.
-        assert len(os.listdir("/proc/self/fd")) <= before + 10
+        others, of_threads = _descriptors("self")
+        assert others <= before
+        assert of_threads <= OF_ALL + OF_A_THREAD * len(os.listdir("/proc/self/task"))
 
 
 def test_sessions_of_programs_leave_no_descriptor_and_no_dead_child_behind(place):
@@ -236,8 +245,10 @@ def test_sessions_of_programs_leave_no_descriptor_and_no_dead_child_behind(place
             f"a{number}", "import os\nif os.fork() == 0:\n    os.setsid()\n    os._exit(0)\n", 'every = "1s"'
         )
     with place.serving() as served:
-        before = _descriptors_at_rest(place, served, after=60)
-        assert _descriptors_at_rest(place, served, after=160) <= before + 20
+        before, _ = _descriptors_at_rest(place, served, after=60)
+        others, of_threads = _descriptors_at_rest(place, served, after=160)
+        assert others <= before
+        assert of_threads <= OF_ALL + OF_A_THREAD * len(os.listdir(f"/proc/{served.process.pid}/task"))
         served.signal(signal.SIGTERM)
         assert served.ended() == 0
     assert {row["outcome"] for row in _ended(place)} <= {"no_change", "cancelled"}
@@ -287,14 +298,24 @@ async def _raises(error: Exception) -> None:
     raise error
 
 
+def _descriptors(pid):
+    """How many files a process has open: others than the store's, and the store's, to which threads have connections
+    of their own, ever more until all threads are there.
+    """
+    names = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            names.append(os.path.basename(os.readlink(link)))
+    of_threads = sum(name.startswith(("swarmd.db", "search.db")) for name in names)
+    return len(names) - of_threads, of_threads
+
+
 def _descriptors_at_rest(place, served, *, after):
     """The daemon's open files when so many sessions have ended and none runs; then all go on."""
     await_(lambda: len(_ended(place)) >= after, lambda: served.log)
     place.swarmd("pause", "all")
     await_(lambda: not place.rows("SELECT id FROM sessions WHERE state = 'running'"), lambda: served.log)
-    found = min(
-        len(os.listdir(f"/proc/{served.process.pid}/fd")) for _ in range(50) if time.sleep(0.02) is None
-    )
+    found = min(_descriptors(served.process.pid) for _ in range(50) if time.sleep(0.02) is None)
     place.swarmd("resume", "all")
     return found
 
