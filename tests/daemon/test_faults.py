@@ -230,11 +230,11 @@ async def test_three_hundred_sessions_leave_no_descriptor_behind(swarm):
         swarm.agent(f"a{number:02}", "* * * * *")
     async with swarm.up():
         await swarm.at("10:31")
-        before, _ = _descriptors("self")
+        before, _ = _descriptors("self", swarm.places.state)
         for minute in (32, 33, 34):
             await swarm.at(f"10:{minute}")
         assert len(swarm.sessions()) == 400
-        others, of_threads = _descriptors("self")
+        others, of_threads = _descriptors("self", swarm.places.state)
         assert others <= before
         assert of_threads <= OF_ALL + OF_A_THREAD * len(os.listdir("/proc/self/task"))
 
@@ -298,15 +298,16 @@ async def _raises(error: Exception) -> None:
     raise error
 
 
-def _descriptors(pid):
+def _descriptors(pid, state):
     """How many files a process has open: others than the store's, and the store's, to which threads have connections
     of their own, ever more until all threads are there.
     """
     names = []
     for link in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
-            names.append(os.path.basename(os.readlink(link)))
-    of_threads = sum(name.startswith(("swarmd.db", "search.db")) for name in names)
+            names.append(os.readlink(link))
+    own = (f"{state}/swarmd.db", f"{state}/search.db")
+    of_threads = sum(name.startswith(own) for name in names)
     return len(names) - of_threads, of_threads
 
 
@@ -315,7 +316,7 @@ def _descriptors_at_rest(place, served, *, after):
     await_(lambda: len(_ended(place)) >= after, lambda: served.log)
     place.swarmd("pause", "all")
     await_(lambda: not place.rows("SELECT id FROM sessions WHERE state = 'running'"), lambda: served.log)
-    found = min(_descriptors(served.process.pid) for _ in range(50) if time.sleep(0.02) is None)
+    found = min(_descriptors(served.process.pid, place.state) for _ in range(50) if time.sleep(0.02) is None)
     place.swarmd("resume", "all")
     return found
 
