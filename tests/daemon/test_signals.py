@@ -204,10 +204,10 @@ def test_killed_again_and_again_no_slot_runs_twice(place):
             time.sleep(0.3 + round * 0.23)
             kill(served.process.pid)
             served.ended()
-    with place.serving():
-        time.sleep(1.5)
-    slots = place.rows("SELECT slot, count(*) AS n FROM sessions GROUP BY slot")
-    assert len(slots) > 5
+    by_slot = "SELECT slot, count(*) AS n FROM sessions GROUP BY slot"
+    with place.serving() as served:
+        await_(lambda: len(place.rows(by_slot)) > 5, lambda: served.log)
+    slots = place.rows(by_slot)
     assert {row["n"] for row in slots} == {1}
     run = marks.read_text().split()
     assert len(run) == len(set(run))
