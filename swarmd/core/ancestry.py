@@ -55,6 +55,7 @@ def base_of(
     unread = saved is not None and seen is not None and seen.at is not None and _is_unread(saved, seen.at)
     # Who saves twice in a few seconds has the first text; so has nobody else, though two may have one name.
     same = (_goes_on if seen is not None and by == seen.by else None) if unread else _alike
+    takes_out = seen is not None and by == seen.by and lines <= _bag(seen.data)
     if seen is None:
         return min(others, key=lambda known: (_distance(lines, _bag(known.data)), -known.rev), default=None)
     if any(known.data == text for known in others):
@@ -63,7 +64,7 @@ def base_of(
     for known in sorted(others, key=lambda known: -known.rev):
         away = _distance(lines, _bag(known.data))
         is_older = known.rev < seen.rev
-        nearer = away < least or (unread and is_older and best is seen and away == least)
+        nearer = away < least or (unread and is_older and best is seen and away == least and not takes_out)
         if nearer and (not is_older or _is_stale(text, known, seen, same)):
             best, least = known, away
     return best
@@ -127,9 +128,10 @@ def _alike(a: bytes, b: bytes) -> bool:
 
 
 def _goes_on(a: bytes, b: bytes) -> bool:
-    start = same_start(a, b)
-    end = same_end(a, b, min(len(a), len(b)) - start)
-    return start == min(len(a), len(b)) or start + end >= GOES_ON * max(len(a), len(b))
+    start, least = same_start(a, b), min(len(a), len(b))
+    if start == least:  # a bullet or an empty line begins every other
+        return len(_WORD.findall(a[:start])) > 1
+    return start + same_end(a, b, least - start) >= GOES_ON * max(len(a), len(b))
 
 
 def _bag(data: bytes) -> Counter[bytes]:

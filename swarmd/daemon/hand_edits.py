@@ -1,11 +1,12 @@
-"""Hand edits of memory files while no session runs: found by what `stat` says, adopted soon; nothing feeds itself.
+"""Hand edits of memory files: found by what `stat` says, adopted soon, also while sessions run; nothing feeds itself.
 
-Before a snapshot and at a commit they are adopted anyway; this is for the person who looks at the history meanwhile.
+Before a snapshot and at a commit they are adopted anyway; this is for the person who looks at the history meanwhile,
+and for what is saved and then overwritten by somebody else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from swarmd.daemon.logs import about, log
@@ -19,20 +20,17 @@ from swarmd.store.stirred import Looks, looks_of
 class HandEdits:
     """Remembers how each agent's folder looked when it was settled last. Its calls block."""
 
-    def __init__(self, root: Path, folders: MemoryFolders, is_busy: Callable[[str], bool]) -> None:
+    def __init__(self, root: Path, folders: MemoryFolders) -> None:
         self._root = root
         self._folders = folders
-        self._is_busy = is_busy
         self._known: dict[str, Looks] = {}
 
     def look(self, agents: Iterable[str]) -> list[str]:
-        """Settle the folders of these owners that have changed, but for those of agents whose session runs; names those
-        it settled.
-        """
+        """Settle the folders of these owners that have changed; names those it settled."""
         settled = []
         for agent in agents:
             found = looks_of(self._root / agent)
-            if found.names == self._known.get(agent, Looks()).names or self._is_busy(agent):
+            if found.names == self._known.get(agent, Looks()).names:
                 continue
             try:
                 self._folders.settle(agent)

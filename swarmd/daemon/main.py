@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from swarmd.config.watch import SCAN_SECONDS, FolderWatch, Watched
 from swarmd.core.counts import counted
-from swarmd.core.owners import agent_of_owner, shared_owner
+from swarmd.core.owners import shared_owner
 from swarmd.daemon import logs
 from swarmd.daemon.clock import RealClock
 from swarmd.daemon.daemon import TICK_SECONDS, Daemon
@@ -176,8 +176,7 @@ async def _hanging_up(daemon: Daemon, notifier: Notifier, reload: asyncio.Event)
 
 async def _adopting(daemon: Daemon, edits: FolderWatch, memory: asyncio.Event) -> None:
     """Take over hand edits of memory files soon after they were made; before a session they always are."""
-    found = HandEdits(daemon.places.state / "memory", daemon.store.folders,
-                      lambda owner: daemon.starter.busy(agent_of_owner(owner) or "").running is not None)  # fmt: skip
+    found = HandEdits(daemon.places.state / "memory", daemon.store.folders)
     while True:
         await daemon.attempt("watching memory files", edits.renew())
         owners = _owners(daemon)

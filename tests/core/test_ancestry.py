@@ -108,6 +108,20 @@ def test_of_two_that_are_as_near_the_older_counts_where_nobody_has_read_the_newe
     assert base_of(text, THREE, [THREE, TWO], CAME + timedelta(seconds=after), by).rev == rev
 
 
+@pytest.mark.parametrize("more", [b"\n", b"- \n", b"and\n"])
+def test_a_line_that_begins_any_other_goes_on_with_none(more):
+    """An empty line, a bullet or one word before a stale text's own lines are no sign that it knows the newer one."""
+    seen = Known(rev=2, data=LIST.data + b"- and the agent's\nand more of it\n", at=CAME, by="operator:ada")
+    text = LIST.data + more + b"a paragraph of its own\n"
+    assert base_of(text, seen, [seen, LIST], CAME + timedelta(seconds=3), "operator:ada").rev == 1
+
+
+def test_who_takes_out_what_they_have_just_written_has_read_it():
+    saved = CAME + timedelta(seconds=3)
+    assert base_of(b"one\n", THREE, [THREE, TWO], saved, "operator:ada").rev == 2
+    assert base_of(b"one\n", THREE, [THREE, TWO], saved, "operator:bob").rev == 1
+
+
 def test_a_line_that_its_writer_goes_on_with_is_not_brought_back():
     seen = Known(rev=2, data=LIST.data + b"- rice, to be bouhgt soon\n", at=CAME, by="operator:ada")
     text = LIST.data + b"- rice, to be bought soon\n"

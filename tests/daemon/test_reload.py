@@ -88,6 +88,21 @@ def test_a_persons_edit_of_a_memory_file_is_adopted_while_no_session_runs(place)
         assert file.read_text() == "- mine\n- by hand\n"
 
 
+def test_what_is_saved_while_a_session_runs_and_overwritten_is_in_history(place):
+    place.agent("a", "import time\ntime.sleep(600)\n", 'every = "1s"')
+    with place.serving() as served:
+        place.swarmd("memory", "write", "a", "MEMORY.md", "l1\nl2\n")
+        await_(lambda: place.rows("SELECT id FROM sessions WHERE state = 'running'"), lambda: served.log)
+        file = place.state / "memory" / "a" / "MEMORY.md"
+        for number, text in enumerate(("l1\nl2\nfirst\n", "l1\nl2\nsecond\n"), 2):
+            file.write_text(text)
+            await_(
+                lambda n=number: place.rows("SELECT max(rev) FROM revisions")[0][0] >= n, lambda: served.log
+            )
+        assert place.rows("SELECT id FROM sessions WHERE state = 'running'")
+        assert "first" in place.swarmd("memory", "show", "a", "--rev", "2").stdout
+
+
 async def test_an_edit_takes_force_at_the_next_slot_and_a_changed_schedule_starts_afresh(swarm):
     swarm.agent("disk", "*/10 * * * *")
     async with swarm.up() as daemon:
@@ -112,24 +127,20 @@ async def test_two_reloads_at_once_do_not_get_into_each_others_way(swarm):
         assert len(swarm._rows("SELECT * FROM agent_history")) == 20
 
 
-async def test_hand_edits_are_looked_for_by_stat_alone_and_not_while_a_session_runs(swarm, monkeypatch):
+async def test_hand_edits_are_looked_for_by_stat_alone(swarm, monkeypatch):
     from swarmd.daemon.hand_edits import HandEdits
 
     for name in ("a", "b"):
         swarm.agent(name)
     async with swarm.up() as daemon:
         memory = swarm.places.state / "memory"
-        busy: set[str] = set()
-        edits = HandEdits(memory, daemon.store.folders, busy.__contains__)
+        edits = HandEdits(memory, daemon.store.folders)
         assert edits.look(["a", "b"]) == []
         for name in ("a", "b"):
             (memory / name).mkdir()
             (memory / name / "MEMORY.md").write_text("- by hand\n")
             os.chmod(memory / name, 0o700)
-        busy.add("b")
-        assert edits.look(["a", "b"]) == ["a"]
-        busy.clear()
-        assert edits.look(["a", "b"]) == ["b"]
+        assert edits.look(["a", "b"]) == ["a", "b"]
         while edits.look(["a", "b"]):
             pass
         settled: list[str] = []

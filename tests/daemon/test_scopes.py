@@ -41,7 +41,7 @@ async def test_edits_of_people_are_found_in_every_kind_of_folder(swarm):
         for owner in ("disk", "@team", "disk@alice", "@unlisted", "gone@alice"):
             (memory / owner).mkdir(exist_ok=True)
             (memory / owner / "MEMORY.md").write_text("by hand\n")
-        edits = HandEdits(memory, daemon.store.folders, lambda owner: False)
+        edits = HandEdits(memory, daemon.store.folders)
         assert edits.look(_owners(daemon)) == ["disk", "@team", "disk@alice"]
         for owner in ("disk", "@team", "disk@alice"):
             assert (await swarm.ask("memory_show", agent=owner))["text"] == "by hand\n"
