@@ -56,6 +56,15 @@ def stamp(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat(timespec="seconds")
 
 
+def moment(at: str) -> datetime | None:
+    """The moment that a block has, of which foreign ones may have no zone (then UTC) or a day alone; None: no date."""
+    try:
+        found = datetime.fromisoformat(at)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
 def written(block: Block) -> str:
     """The block as it stands in the file."""
     role = one_line(block.role)[:ROLE_CHARACTERS].strip() or "unknown"

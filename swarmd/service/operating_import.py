@@ -7,10 +7,11 @@ import binascii
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.changes import Change, WriteMemory
-from swarmd.core.interaction_log import HEADING, appended_under, blocks, section
+from swarmd.core.interaction_log import HEADING, appended_under, blocks, moment, section
 from swarmd.core.judge import fold
 from swarmd.core.memory import FIRST_FILE, ended_as
 from swarmd.core.merge import added, keys_of, lines_of, merge
@@ -164,10 +165,35 @@ def _merged(file: File, coming: bytes, there: bytes) -> bytes:
             after = _beside(last, after, file)
         elif added(last, both):
             notes = _beside(last, notes, file)
-    more = _unknown(_body(new[its[0] : its[1]]), _body(log), known) if its else b""
     gap = b"" if not log or notes.endswith(b"\n") or not notes else ended_as(b"\n", there)
-    whole = notes + gap + _bytes(log) + after
-    return appended_under(whole, more, HEADING) if more.strip() else whole
+    earlier, latest = log, b""
+    if its:
+        more = _unknown(_body(new[its[0] : its[1]]), _body(log), known)
+        earlier, latest = _in_order(log, more, there)
+    whole = notes + gap + _bytes(earlier) + after
+    return appended_under(whole, latest, HEADING) if latest.strip() else whole
+
+
+def _in_order(log: str, more: Sequence[_Piece], there: bytes) -> tuple[str, bytes]:
+    """The log with what is older than one of its entries before that, and what goes below all: the newest entries of a
+    log are its last.
+    """
+    entries = [(block.start, moment(block.at)) for block in blocks(log)]
+    puts: dict[int, list[str]] = {}
+    latest, last = [], None
+    for piece in more:
+        last = piece.at or last  # what stands behind an entry stays behind it
+        place = next(
+            (start for start, at in entries if last is not None and at is not None and at > last), None
+        )
+        if place is None:
+            latest.append(piece.data)
+        elif piece.data.strip():
+            text = ended_as(piece.data.strip(b"\r\n") + b"\n\n", there)
+            puts.setdefault(place, []).append(text.decode("utf-8", "surrogateescape"))
+    for place in sorted(puts, reverse=True):
+        log = log[:place] + "".join(puts[place]) + log[place:]
+    return log, b"".join(latest)
 
 
 def _beside(new: bytes, there: bytes, file: File) -> bytes:
@@ -185,18 +211,27 @@ def _body(log: str) -> str:
     return log.partition("\n")[2]
 
 
-def _unknown(log: str, there: str, known: str) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a log that comes; `at`: of an entry with a date."""
+
+    data: bytes
+    at: datetime | None = None
+
+
+def _unknown(log: str, there: str, known: str) -> list[_Piece]:
     """What of the log is new to the one that is there, in the text `known`: entries, and what stands before and
     behind them.
     """
     have = {_key(known[block.start : block.end]) for block in blocks(known)}
     lines = {line for text in _pieces(there)[1] for line in _lines(text)}
     entries, behind = _pieces(log)
-    new = [b"" if lines.issuperset(_lines(behind[0])) else added(_bytes(behind[0]), _bytes(there))]
+    new = [_Piece(b"" if lines.issuperset(_lines(behind[0])) else added(_bytes(behind[0]), _bytes(there)))]
     for entry, text in zip(entries, behind[1:], strict=True):
-        new.append(b"" if _key(entry) in have else _bytes(entry))
-        new.append(b"" if lines.issuperset(_lines(text)) else _bytes(text))
-    return b"".join(new)
+        at = moment(blocks(entry)[0].at)
+        new.append(_Piece(b"" if _key(entry) in have else _bytes(entry), at))
+        new.append(_Piece(b"" if lines.issuperset(_lines(text)) else _bytes(text)))
+    return new
 
 
 def _pieces(log: str) -> tuple[list[str], list[str]]:

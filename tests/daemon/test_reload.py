@@ -97,7 +97,8 @@ def test_what_is_saved_while_a_session_runs_and_overwritten_is_in_history(place)
         for number, text in enumerate(("l1\nl2\nfirst\n", "l1\nl2\nsecond\n"), 2):
             file.write_text(text)
             await_(
-                lambda n=number: place.rows("SELECT max(rev) FROM revisions")[0][0] >= n, lambda: served.log
+                lambda n=number: place.rows("SELECT max(rev) AS rev FROM revisions")[0]["rev"] >= n,
+                lambda: served.log,
             )
         assert place.rows("SELECT id FROM sessions WHERE state = 'running'")
         assert "first" in place.swarmd("memory", "show", "a", "--rev", "2").stdout

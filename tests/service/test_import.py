@@ -84,6 +84,30 @@ def test_a_log_is_merged_into_the_log_entry_by_entry(swarm):
     assert [i["what"] for i in take(swarm, coming, existing="merge")["items"]] == ["same"]
 
 
+def test_older_entries_come_before_newer_ones(swarm):
+    def entry(at, text):
+        return f"### user \N{EM DASH} {at}\n\n{text}\n\n---\n\n"
+
+    new = entry("2026-11-29T10:00:00+00:00", "yesterday") + entry("2026-11-30T10:00:00+00:00", "today")
+    old = (
+        entry("2026-02-01", "in winter")
+        + entry("2026-11-29 12:00:00", "between")
+        + entry("2027-01-01", "later")
+    )
+    swarm.call(
+        "memory_write", agent="studio", file="MEMORY.md", text=f"# Notes\n\n{HEADING}\n\n{new}## Plans\n"
+    )
+    coming = file("MEMORY.md", f"{HEADING}\n\n{old}{entry('no date', 'some time')}", log=True)
+    take(swarm, coming, existing="merge")
+    text = swarm.text("studio")
+    assert [block.text for block in blocks(text)] == [
+        "in winter", "yesterday", "between", "today", "later", "some time",
+    ]  # fmt: skip
+    assert text.startswith(f"# Notes\n\n{HEADING}\n\n### user")
+    assert text.endswith("---\n\n## Plans\n")
+    assert [i["what"] for i in take(swarm, coming, existing="merge")["items"]] == ["same"]
+
+
 def test_a_conversation_goes_into_the_log_of_notes_that_had_none(swarm):
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text="notes\n")
     take(swarm, file("MEMORY.md", f"{HEADING}\n\n{TOLD}", log=True), existing="merge")
