@@ -80,21 +80,40 @@ def _keys(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
 
 
 def _memory(view: View, plan: Plan, traces: Sequence[Trace]) -> None:
-    for (agent, path), (change, revs) in _versions(traces, "memory").items():
-        head = view.world.document(agent, path)
+    """Files that the sessions rewrote first: where one stays as it is, those that they made stay too, for text may have
+    been moved there, as a compaction moves it into the archive.
+    """
+    stays: dict[str, str] = {}
+    versions = _versions(traces, "memory")
+    heads = {place: view.world.document(*place) for place in versions}
+    made = {place for place, (_, revs) in versions.items() if _was_made(view, place, revs)}
+    for place, (change, revs) in sorted(versions.items(), key=lambda item: item[0] in made):
+        (agent, path), head = place, heads[place]
         if unknown := unknown_owner(agent, view.world):
             _cannot(plan, change, unknown)
         elif head is None or head.rev not in revs:
+            if place not in made:
+                stays.setdefault(agent, path)
             _cannot(plan, change, overwritten(f"{agent}:{path}"))
+        elif place in made and agent in stays:
+            reason = f"it stays, since text of {stays[agent]}, which is not put back, may be in it"
+            _cannot(plan, change, reason)
         else:
             base = before(head.rev, revs)
             row = queries.revision(view.connection, agent, path, base)
             data = view.world.revision(agent, path, base)
             if row is not None and row["hash"] is not None and data is None:
+                stays.setdefault(agent, path)
                 _cannot(plan, change, f"the text of {agent}:{path} revision {base} is not kept any more")
                 continue
             plan.changes.append(WriteMemory(agent=agent, path=path, data=data, base=head.rev))
             _will(plan, change)
+
+
+def _was_made(view: View, place: tuple[str, str], revs: Sequence[int]) -> bool:
+    """Whether these revisions began the file."""
+    row = queries.revision(view.connection, *place, before(max(revs), revs))
+    return row is None or row["hash"] is None
 
 
 def _handoffs(view: View, plan: Plan, traces: Sequence[Trace], reserve: Callable[[], int]) -> None:

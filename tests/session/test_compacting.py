@@ -645,3 +645,19 @@ def test_what_is_about_a_subject_stays_in_its_folder_and_the_agents_own_is_not_t
     notes.script = says("")
     asyncio.run(flow.run(notes.ports(), flow.order_of(sessions.row(notes.reader, failed))))
     assert "compaction:studio@alice" in notes.attention()
+
+
+@pytest.mark.parametrize("act", ["session_revert", "session_quarantine"])
+def test_an_archive_stays_where_the_text_that_is_in_it_is_not_put_back(notes, act):
+    compact(notes)
+    notes.call("memory_append", agent="studio", file="MEMORY.md", text="written since")
+    if act == "session_revert":
+        done = notes.call("session_revert", sessions=[1])
+    else:
+        done = notes.call("session_quarantine", session=1, revert=True)
+    assert notes.text("studio", NAME) == OLD
+    assert "written since" in notes.text("studio")
+    reasons = {item["target"]: item["reason"] for item in done["not_undone"]}
+    assert (
+        reasons[f"studio:{NAME}"] == "it stays, since text of MEMORY.md, which is not put back, may be in it"
+    )
