@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,7 +25,8 @@ GOES_ON = 0.9
 LONGEST_BEFORE_SECONDS = 3600.0
 """What was saved longer before that is a copy with an old date, or a clock was set."""
 COMPARED = 50
-_Same = Callable[[bytes, bytes], bool]
+_Knows = Callable[[Iterable[tuple[list[bytes], list[bytes]]]], bool]
+_DIGIT = re.compile(rb"\d")
 _WORD = re.compile(rb"\w+|[^\x00-\x7f]+")
 
 
@@ -54,7 +55,7 @@ def base_of(
     lines = _bag(text)
     unread = saved is not None and seen is not None and seen.at is not None and _is_unread(saved, seen.at)
     # Who saves twice in a few seconds has the first text; so has nobody else, though two may have one name.
-    same = (_goes_on if seen is not None and by == seen.by else None) if unread else _alike
+    knows = (_goes_on if seen is not None and by == seen.by else None) if unread else _corrects
     takes_out = seen is not None and by == seen.by and lines <= _bag(seen.data)
     if seen is None:
         return min(others, key=lambda known: (_distance(lines, _bag(known.data)), -known.rev), default=None)
@@ -65,7 +66,7 @@ def base_of(
         away = _distance(lines, _bag(known.data))
         is_older = known.rev < seen.rev
         nearer = away < least or (unread and is_older and best is seen and away == least and not takes_out)
-        if nearer and (not is_older or _is_stale(text, known, seen, same)):
+        if nearer and (not is_older or _is_stale(text, known, seen, knows)):
             best, least = known, away
     return best
 
@@ -88,9 +89,9 @@ def _is_unread(saved: datetime, came: datetime) -> bool:
     return -LONGEST_BEFORE_SECONDS < (saved - came).total_seconds() < READ_SECONDS
 
 
-def _is_stale(text: bytes, older: Known, seen: Known, same: _Same | None) -> bool:
-    """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that corrects it: no
-    line that is the `same` as one (None: nobody can have corrected it).
+def _is_stale(text: bytes, older: Known, seen: Known, knows: _Knows | None) -> bool:
+    """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that shows that who
+    wrote it `knows` what was added (None: they cannot).
     """
     lines, old, new = _bag(text), _bag(older.data), _bag(seen.data)
     # An empty line shows nothing: every text has some.
@@ -99,26 +100,37 @@ def _is_stale(text: bytes, older: Known, seen: Known, same: _Same | None) -> boo
         return False
     if 2 * (old & lines).total() < max(old.total(), 1):
         return False
-    return same is None or not _corrects(text, seen.data, same, own=lines - old, added=added)
+    return knows is None or not knows(_places(text, seen.data, own=lines - old, added=added))
 
 
-def _corrects(
-    text: bytes, seen: bytes, same: _Same, *, own: Collection[bytes], added: Collection[bytes]
-) -> bool:
-    """Whether lines of its own stand in the place of ones that were added, the same but for a correction, and not
-    fewer.
-    """
+def _places(
+    text: bytes, seen: bytes, *, own: Collection[bytes], added: Collection[bytes]
+) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """Between each two lines that both have: the added lines that are gone there, and the text's own."""
     a, b = keys_of(lines_of(seen)), keys_of(lines_of(text))
-    at_a = at_b = compared = 0
+    at_a = at_b = 0
     for i, j in [*matches(a, b), (len(a), len(b))]:
-        gone = [line for line in a[at_a:i] if line in added]
-        mine = [line for line in b[at_b:j] if line in own]
+        yield [line for line in a[at_a:i] if line in added], [line for line in b[at_b:j] if line in own]
+        at_a, at_b = i + 1, j + 1
+
+
+def _corrects(places: Iterable[tuple[list[bytes], list[bytes]]]) -> bool:
+    """Whether lines of its own stand in the place of ones that were added, alike and not fewer."""
+    compared = 0
+    for gone, mine in places:
         if len(gone) <= len(mine) and compared < COMPARED:
             compared += len(gone)
-            if any(same(one, other) for one in mine[:COMPARED] for other in gone[:COMPARED]):
+            if any(_alike(one, other) for one in mine[:COMPARED] for other in gone[:COMPARED]):
                 return True
-        at_a, at_b = i + 1, j + 1
     return False
+
+
+def _goes_on(places: Iterable[tuple[list[bytes], list[bytes]]]) -> bool:
+    """Whether of all that was added each line stands in its place as its writer goes on with it."""
+    found = [(one, mine[:COMPARED]) for gone, mine in places for one in gone]
+    return 0 < len(found) <= COMPARED and all(
+        any(_is_the_same(one, other) for other in mine) for one, mine in found
+    )
 
 
 def _alike(a: bytes, b: bytes) -> bool:
@@ -127,11 +139,17 @@ def _alike(a: bytes, b: bytes) -> bool:
     return total > 0 and 2 * (words_a & words_b).total() >= ALIKE * total
 
 
-def _goes_on(a: bytes, b: bytes) -> bool:
+def _is_the_same(a: bytes, b: bytes) -> bool:
+    """Whether one is the other with its end written or taken off, or with some letters changed: of lines that differ by
+    a number, as those of a list do, each is one of its own.
+    """
     start, least = same_start(a, b), min(len(a), len(b))
     if start == least:  # a bullet or an empty line begins every other
         return len(_WORD.findall(a[:start])) > 1
-    return start + same_end(a, b, least - start) >= GOES_ON * max(len(a), len(b))
+    end = same_end(a, b, least - start)
+    if _DIGIT.search(a[start : len(a) - end]) or _DIGIT.search(b[start : len(b) - end]):
+        return False
+    return start + end >= GOES_ON * max(len(a), len(b))
 
 
 def _bag(data: bytes) -> Counter[bytes]:

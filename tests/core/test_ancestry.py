@@ -116,6 +116,18 @@ def test_a_line_that_begins_any_other_goes_on_with_none(more):
     assert base_of(text, seen, [seen, LIST], CAME + timedelta(seconds=3), "operator:ada").rev == 1
 
 
+@pytest.mark.parametrize(
+    ("came", "own"),
+    [
+        (b"- ADA 35: flour came\n", b"- ADA 36: flour came\n"),  # one more of a list
+        (b"- rice, to be bouhgt\nthe agent's\n", b"- rice, to be bought\nanother\n"),  # and what it never saw
+    ],
+)
+def test_what_is_like_one_line_of_many_does_not_take_the_others_away(came, own):
+    seen = Known(rev=2, data=LIST.data + came, at=CAME, by="operator:ada")
+    assert base_of(LIST.data + own, seen, [seen, LIST], CAME + timedelta(seconds=3), "operator:ada").rev == 1
+
+
 def test_who_takes_out_what_they_have_just_written_has_read_it():
     saved = CAME + timedelta(seconds=3)
     assert base_of(b"one\n", THREE, [THREE, TWO], saved, "operator:ada").rev == 2
