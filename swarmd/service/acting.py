@@ -158,17 +158,17 @@ class Service:
 
     def commit(
         self, actor: Actor, changes: list[Change], *, act: str, target: str, part: int = 0,
-        also: Callable[[Connection], None] = lambda _connection: None,
+        also: Callable[[Connection], None] = lambda _connection: None, approver: str | None = None,
     ) -> committing.Committed:  # fmt: skip
-        """A change set in an operator's name, with `also` in the same transaction. Raises Refused, and writes nothing,
-        when any change is refused.
+        """A change set in an operator's name, or in a session's to which the operator `approver` has said yes, with
+        `also` in the same transaction. Raises Refused, and writes nothing, when any change is refused.
         """
         for owner in owners_of(changes):
             self.store.folders.settle(owner)
 
         def work(connection: Connection) -> committing.Committed:
             done = committing.commit(connection, actor, changes, self.now(), act=act, target=target, part=part,
-                                     always_told=True)  # fmt: skip
+                                     always_told=True, approver=approver)  # fmt: skip
             done.must_stand()
             also(connection)
             return done

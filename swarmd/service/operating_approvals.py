@@ -10,8 +10,9 @@ from swarmd.core.names import REASON_BYTES, text_problem
 from swarmd.errors import BadInput, Refused
 from swarmd.service.caller import Operator
 from swarmd.service.reading import read
+from swarmd.service.sessions_named import next_part
 from swarmd.service.view import JSON, Args, number, text
-from swarmd.store import approvals, approving, sessions, trees
+from swarmd.store import approvals, approving, trees
 from swarmd.store.commit import Committed
 from swarmd.store.connections import Connection
 
@@ -29,7 +30,7 @@ def approval_approve(service: Service, caller: Operator, args: Args) -> JSON:
     for owner in {c.agent for c in found.changes if isinstance(c, WriteMemory | AppendMemory)}:
         service.store.folders.settle(owner)
     _ask(service, caller, found, agent)
-    part = _part(service, found)
+    part = next_part(service.store.reader(), found.session or 0)
 
     def work(connection: Connection) -> Committed:
         return approving.approve(connection, found.id, by=caller.by, part=part, now=service.now())
@@ -48,12 +49,6 @@ def _ask(service: Service, caller: Operator, found: Approval, agent: Agent | Non
         problem = service.control.ask_hook(agent, found, caller.by)
         if problem is not None:
             raise Refused(f"approval {found.id} stays open: {problem}")
-
-
-def _part(service: Service, found: Approval) -> int:
-    """Under which number of the session's commits it stands."""
-    row = sessions.row(service.store.reader(), found.session or 0)
-    return int(row["checkpoints"]) + 1
 
 
 def approval_deny(service: Service, caller: Operator, args: Args) -> JSON:

@@ -17,7 +17,7 @@ from swarmd.errors import BadInput, Failed, NotFound
 from swarmd.service.caller import Operator
 from swarmd.service.control import RunWish
 from swarmd.service.memory_reads import path_of
-from swarmd.service.sessions_named import must_be_free
+from swarmd.service.sessions_named import must_be_free, next_part
 from swarmd.service.view import JSON, Args, View, number, text
 from swarmd.store import compactions, holding, queries, sessions
 from swarmd.store.connections import Connection
@@ -97,7 +97,9 @@ def memory_restore(service: Service, caller: Operator, args: Args) -> JSON:
 
 
 def memory_take(service: Service, caller: Operator, args: Args) -> JSON:
-    """Settle a conflict: `theirs` leaves the file as it is, `ours` puts the agent's lines in."""
+    """Settle a conflict: `theirs` leaves the file as it is, `ours` puts the agent's lines in, which stay those of the
+    session that wrote them.
+    """
     view = service.view(caller)
     agent, id, side = view.memory_of(args), number(args, "conflict"), args.get("side")
     if side not in ("ours", "theirs"):
@@ -118,9 +120,14 @@ def memory_take(service: Service, caller: Operator, args: Args) -> JSON:
     def settle(connection: Connection) -> None:
         holding.settle_conflict(connection, id, f"{side} by {caller.by}")
 
+    author, part = Actor(by=caller.by), 0
+    if changes and row["session"] is not None:
+        author = Actor(by=row["by"], session=row["session"])
+        part = next_part(view.connection, row["session"])
     service.commit(
-        Actor(by=caller.by), changes, act="memory_take", target=f"{agent}:{row['path']}", also=settle
-    )
+        author, changes, act="memory_take", target=f"{agent}:{row['path']}", part=part, also=settle,
+        approver=caller.by,
+    )  # fmt: skip
     return service.memory_head(agent, row["path"])
 
 

@@ -9,6 +9,7 @@ from swarmd.core.instants import from_text, to_text
 from swarmd.errors import BadInput, Busy, NotFound, Refused
 from swarmd.service.view import View
 from swarmd.store import session_reads, sessions, windows
+from swarmd.store.connections import Connection
 
 DIGITS = 18
 """More has no number that the store can hold."""
@@ -66,3 +67,8 @@ def must_be_free(view: View, agent: str) -> None:
             raise Busy(
                 f"{agent} already runs (session {row['id']}); wait for it, or swarmd session cancel {row['id']}"
             )
+
+
+def next_part(connection: Connection, session: int) -> int:
+    """Under which number of the session's commits stands what is saved of it later."""
+    return int(sessions.row(connection, session)["checkpoints"]) + 1

@@ -116,6 +116,20 @@ async def test_where_a_persons_edit_of_a_copy_meets_a_sessions_the_persons_lines
     assert "these lines of yours met other edits" in swarm.runner.requests[-1].user
     swarm.call("memory_take", agent="studio", conflict=conflict["id"], side="ours")
     assert swarm.text("studio") == "a\nthe agent's b\nc\nthe agent's d\n"
+    # Whoever puts them in, they are the session's, and can be cut out with it.
+    blame = {line["text"]: line["by"] for line in swarm.call("memory_blame", agent="studio")["lines"]}
+    assert blame["the agent's b"] == blame["the agent's d"] == conflict["by"]
+    assert [row["by"] for row in swarm.rows("SELECT * FROM audit WHERE act = 'memory_take'")] == [
+        "operator:ada"
+    ]
+    later = await swarm.run("studio")
+    trace = swarm.call("session_trace", session=str(session["id"]))["items"]
+    shown = [
+        one["session"] for row in trace for one in row["shown_to"] if row["target"] == "studio:MEMORY.md"
+    ]
+    assert later["id"] in shown
+    swarm.call("session_quarantine", session=session["id"], revert=True)
+    assert "agent's" not in swarm.text("studio")
 
 
 async def test_a_conflict_of_two_people_is_told_to_them_and_not_to_the_agent(swarm):
