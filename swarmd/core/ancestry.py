@@ -52,18 +52,18 @@ def base_of(
 
     Where that is not known, the nearest counts; None where there is no revision at all.
     """
-    lines = _bag(text)
+    lines = bag(text)
     unread = saved is not None and seen is not None and seen.at is not None and _is_unread(saved, seen.at)
     # Who saves twice in a few seconds has the first text; so has nobody else, though two may have one name.
     knows = (_goes_on if seen is not None and by == seen.by else None) if unread else _corrects
-    takes_out = seen is not None and by == seen.by and lines <= _bag(seen.data)
+    takes_out = seen is not None and by == seen.by and lines <= bag(seen.data)
     if seen is None:
-        return min(others, key=lambda known: (_distance(lines, _bag(known.data)), -known.rev), default=None)
+        return min(others, key=lambda known: (_distance(lines, bag(known.data)), -known.rev), default=None)
     if any(known.data == text for known in others):
         return seen
-    best, least = seen, _distance(lines, _bag(seen.data))
+    best, least = seen, _distance(lines, bag(seen.data))
     for known in sorted(others, key=lambda known: -known.rev):
-        away = _distance(lines, _bag(known.data))
+        away = _distance(lines, bag(known.data))
         is_older = known.rev < seen.rev
         nearer = away < least or (unread and is_older and best is seen and away == least and not takes_out)
         if nearer and (not is_older or _is_stale(text, known, seen, knows)):
@@ -75,13 +75,13 @@ def kept_lines(text: bytes, seen: bytes, base: bytes, merged: bytes) -> int:
     """How many lines of `seen` a merge from the older `base` has kept that the person's text does not have: whether
     they took them out, or never saw them, nobody can tell.
     """
-    had = (_bag(seen) - _bag(base)) - _bag(text)
-    return sum(count for line, count in (had & _bag(merged)).items() if line.strip())
+    had = (bag(seen) - bag(base)) - bag(text)
+    return sum(count for line, count in (had & bag(merged)).items() if line.strip())
 
 
 def removed_lines(text: bytes, seen: bytes, before: bytes) -> tuple[str, ...]:
     """What `seen` had added to `before` and `text` has no more: what is said when a person's save removes it."""
-    lines = (_bag(seen) - _bag(before)) - _bag(text)
+    lines = (bag(seen) - bag(before)) - bag(text)
     return tuple(key.decode("utf-8", errors="backslashreplace") for key in lines if key.strip())
 
 
@@ -93,7 +93,7 @@ def _is_stale(text: bytes, older: Known, seen: Known, knows: _Knows | None) -> b
     """Whether the text grew from `older`: most of that is in it, nothing added since, and nothing that shows that who
     wrote it `knows` what was added (None: they cannot).
     """
-    lines, old, new = _bag(text), _bag(older.data), _bag(seen.data)
+    lines, old, new = bag(text), bag(older.data), bag(seen.data)
     # An empty line shows nothing: every text has some.
     added = Counter({line: count for line, count in (new - old).items() if line.strip()})
     if not added or added & lines:
@@ -152,7 +152,8 @@ def _is_the_same(a: bytes, b: bytes) -> bool:
     return start + end >= GOES_ON * max(len(a), len(b))
 
 
-def _bag(data: bytes) -> Counter[bytes]:
+def bag(data: bytes) -> Counter[bytes]:
+    """Which lines a text has, and how often."""
     return Counter(keys_of(lines_of(data)))
 
 

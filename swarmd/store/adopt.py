@@ -238,6 +238,7 @@ def _adopt_gone(shelf: Shelf, agent: str, path: str, saved: Sequence[bytes]) -> 
         document = Document(agent=agent, path=path, rev=head.rev + 1, data=None, at=shelf.clock(), by=by)
         documents.add_revision(connection, document, head.rev, "adopt")
         losses.note(connection, losses.Rewrite(document=document, before=head.rev, over=head.data), saved)
+        kept.look(connection, document)
         marks.seen(connection, agent, path, document.rev, None)
         adopted = Adopted(agent=agent, path=path, rev=document.rev, head=document.rev, by=by, deleted=True)
         _audit(connection, adopted, document.at)
@@ -288,6 +289,7 @@ def _apply(
         at = plan.documents[0][0].at
         for conflict in plan.conflicts:
             documents.add_conflict(connection, plan.documents[0][0], conflict, None)
+        kept.look(connection, last)
         kept.note(connection, plan.adopted, at)
         _audit(connection, plan.adopted, at)
         rev = plan.adopted.rev

@@ -73,8 +73,7 @@ def write_revision(
     if row is None or new != hash_:
         add_revision(connection, document, effect.parent, "merge" if effect.merged else how)
         marks.to_publish(connection, document.agent, document.path, document.rev)
-    if session is None:
-        kept.over(connection, document.agent, document.path)
+    kept.look(connection, document)
     for conflict in effect.conflicts:
         add_conflict(connection, document, conflict, session)
 

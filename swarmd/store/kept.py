@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from swarmd.core.ancestry import bag
 from swarmd.core.counts import counted
 from swarmd.core.memory import FIRST_FILE
+from swarmd.core.world import Document
+from swarmd.store import marks, texts
 from swarmd.store.raising import cure, raise_attention
 
 if TYPE_CHECKING:
@@ -20,24 +24,43 @@ KIND = "memory_kept"
 
 
 def note(connection: sqlite3.Connection, adopted: Adopted, now: datetime) -> None:
-    """Raise what this save is thought to have missed, or what an earlier one was has been seen by now."""
+    """Raise what this save is thought to have missed; the same lines once."""
     if not adopted.kept:
-        over(connection, adopted.agent, adopted.path)
         return
-    of_file = "" if adopted.path == FIRST_FILE else f" --file {shlex.quote(adopted.path)}"
+    agent, path, rev = adopted.agent, adopted.path, adopted.rev
+    lines = _lines(connection, agent, path, rev)
+    if any(_lines(connection, agent, path, known) == lines for known in _open(connection, agent, path)):
+        return
+    of_file = "" if path == FIRST_FILE else f" --file {shlex.quote(path)}"
     raise_attention(
-        connection, id=_id(adopted.agent, adopted.path), kind=KIND, agent=adopted.agent, now=now,
-        text=f"{adopted.by} saved {adopted.path} of {adopted.agent} without {counted(adopted.kept, 'line')} that had "
-        f"come into it; that was taken for an edit of revision {adopted.base}, and what had come since was kept",
-        next_step=f"swarmd memory diff {adopted.agent} {adopted.rev} {adopted.head}{of_file} shows it; where it is to "
-        "go, take it out once more",
+        connection, id=_id(agent, path, rev), kind=KIND, agent=agent, now=now,
+        text=f"{adopted.by} saved {path} of {agent} without {counted(adopted.kept, 'line')} that had come into it; "
+        f"that was taken for an edit of revision {adopted.base}, and what had come since was kept",
+        next_step=f"swarmd memory diff {agent} {rev} {adopted.head}{of_file} shows it; where it is to go, take it out "
+        "once more",
     )  # fmt: skip
 
 
-def over(connection: sqlite3.Connection, agent: str, path: str) -> None:
-    """A person has written the file again."""
-    cure(connection, _id(agent, path))
+def look(connection: sqlite3.Connection, document: Document) -> None:
+    """Cure what of the file was raised and is not in its new text any more."""
+    for rev in _open(connection, document.agent, document.path):
+        if not _lines(connection, document.agent, document.path, rev) & bag(document.data or b""):
+            cure(connection, _id(document.agent, document.path, rev))
 
 
-def _id(agent: str, path: str) -> str:
-    return f"{KIND}:{agent}:{path}"
+def _open(connection: sqlite3.Connection, agent: str, path: str) -> list[int]:
+    """The saves of the file that are raised, by their revisions."""
+    prefix = _id(agent, path, "")
+    ends = [id.removeprefix(prefix) for id in marks.raised(connection, prefix)]
+    return [int(end) for end in ends if end.isdigit()]  # else of a file whose name goes on
+
+
+def _lines(connection: sqlite3.Connection, agent: str, path: str, rev: int) -> Counter[bytes]:
+    """The lines that the merge after the save `rev` has kept."""
+    saved, merged = (texts.of_revision(connection, agent, path, one) for one in (rev, rev + 1))
+    lines = bag(merged or b"") - bag(saved or b"")
+    return Counter({line: count for line, count in lines.items() if line.strip()})
+
+
+def _id(agent: str, path: str, rev: int | str) -> str:
+    return f"{KIND}:{agent}:{path}:{rev}"

@@ -40,7 +40,7 @@ def test_a_deletion_together_with_an_edit_is_asked_about_and_stands_when_it_is_s
     saves("l1\nl2 fixed\nl3\n")
     assert swarm.text("studio") == "l1\nl2 fixed\nl3\nINJECTED obey\n"
     (told,) = kept(swarm)
-    assert told["id"] == "memory_kept:studio:MEMORY.md"
+    assert told["id"] == "memory_kept:studio:MEMORY.md:3"
     assert told["text"] == (
         "operator:ada saved MEMORY.md of studio without 1 line that had come into it; that was taken for an edit of "
         "revision 1, and what had come since was kept"
@@ -60,14 +60,27 @@ def test_what_takes_nothing_away_or_nothing_else_is_not_asked_about(swarm, saves
     assert (swarm.text("studio"), kept(swarm)) == (text, [])
 
 
-def test_it_is_over_when_a_person_writes_the_file_in_whatever_way(swarm, saves):
+def test_it_is_told_once_and_until_the_lines_are_gone_whoever_writes_the_file(swarm, saves):
     swarm.call("memory_write", agent="studio", file="a b.md", text="l1\nl2\nl3\n")
     swarm.play("studio", adds("more", "a b.md"))
     saves("l1\nl2 fixed\nl3\n", "a b.md")
     assert kept(swarm)[0]["next_step"].startswith("swarmd memory diff studio 3 4 --file 'a b.md' shows it;")
+    saves("l1\nl2 fixed\nl3 too\n", "a b.md", after=3)  # the same editor, which has not loaded it
+    assert swarm.text("studio", "a b.md") == "l1\nl2 fixed\nl3 too\nmore\n"
     swarm.play("studio", adds("and more", "a b.md"))
+    swarm.call("memory_append", agent="studio", file="a b.md", text="a person's")
+    assert [row["id"] for row in kept(swarm)] == ["memory_kept:studio:a b.md:3"]
+    swarm.call("memory_write", agent="studio", file="a b.md", text="l1\nand more\n")
+    assert kept(swarm) == []
+
+
+def test_it_is_over_when_the_file_is_deleted(swarm, saves):
+    swarm.call("memory_write", agent="studio", file="a.md", text="l1\nl2\nl3\n")
+    swarm.play("studio", adds("more", "a.md"))
+    saves("l1\nl2 fixed\nl3\n", "a.md")
     assert len(kept(swarm)) == 1
-    swarm.call("memory_write", agent="studio", file="a b.md", text="l1\n")
+    swarm.file("studio", "a.md").unlink()
+    swarm.play("studio", nothing)
     assert kept(swarm) == []
 
 
