@@ -11,7 +11,7 @@ from swarmd.core.owners import shared_name, shared_owner, subject_owner
 from swarmd.errors import BadInput, NotFound
 from swarmd.service.quarantined import NOTE, Untainted
 from swarmd.service.view import JSON, Args, View, items, number, one_more, page, text, window
-from swarmd.store import owners, queries, windows
+from swarmd.store import lineage, owners, queries, windows
 from swarmd.store.rows import DamagedText, is_text
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def memory_diff(view: View, args: Args) -> JSON:
 
 
 def memory_blame(view: View, args: Args) -> JSON:
-    """Who wrote each line of a memory file: the revision that brought it."""
+    """Who wrote each line of a memory file: the revision that brought it, of an archive one of the file it was."""
     from swarmd.core.blame import Revision, origins
     from swarmd.core.merge import keys_of, lines_of
 
@@ -139,10 +139,16 @@ def memory_blame(view: View, args: Args) -> JSON:
     rows = queries.all_revisions(view.connection, agent, path)
     if not rows:
         raise NotFound(f"{agent} has no memory file {path!r}")
+    source = lineage.archived_from(view.connection, agent, path) if is_archive(path) else None
+    if source is not None:
+        rows = [
+            row for row in queries.all_revisions(view.connection, agent, source[0]) if row["rev"] <= source[1]
+        ]
     by_rev = {row["rev"]: row for row in rows}
     known = [Revision(**{name: row[name] for name in ("rev", "parent", "hash", "by", "how")}) for row in rows]
-    brought = origins(known, lambda rev: view.world.revision(agent, path, rev) or b"")
-    head = view.world.revision(agent, path, max(by_rev)) or b""
+    of = source[0] if source is not None else path
+    brought = origins(known, lambda rev: view.world.revision(agent, of, rev) or b"")
+    head = view.world.revision(agent, of, max(by_rev)) or b""
     texts = [line.decode("utf-8", "replace") for line in keys_of(lines_of(head))]
     if (gone := Untainted(view, agent).marks(path, head)) is not None:
         texts = [NOTE if is_gone else line for line, is_gone in zip(texts, gone, strict=True)]

@@ -647,6 +647,18 @@ def test_what_is_about_a_subject_stays_in_its_folder_and_the_agents_own_is_not_t
     assert "compaction:studio@alice" in notes.attention()
 
 
+def test_each_line_of_an_archive_is_whose_it_was(notes):
+    async def learns(part):
+        part.write("MEMORY.md", OLD + "- and one of its own\n")
+
+    learned = notes.play("studio", learns)["id"]
+    compact(notes)
+    (archive,) = [row["path"] for row in notes.rows("SELECT path FROM heads WHERE path LIKE 'archive/%'")]
+    lines = notes.call("memory_blame", agent="studio", file=archive)["lines"]
+    assert lines[-1]["text"] == "- and one of its own"
+    assert [line["by"] for line in lines] == ["operator:ada"] * (len(lines) - 1) + [f"studio#{learned}"]
+
+
 @pytest.mark.parametrize("act", ["session_revert", "session_quarantine"])
 def test_an_archive_stays_where_the_text_that_is_in_it_is_not_put_back(notes, act):
     compact(notes)
