@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import SequenceMatcher
 
 from swarmd.core.deltas import same_end, same_start
 from swarmd.core.merge import keys_of, lines_of, matches
@@ -20,13 +21,14 @@ ALIKE = 0.6
 """From here on two lines at one place are one line and its correction."""
 READ_SECONDS = 10.0
 """Nobody has read a line and corrected it so soon after it came, but for who wrote it."""
-GOES_ON = 0.9
-"""So much of two lines is the same where one is the other as its writer goes on with it."""
+WORD_BYTES = 40
+"""What is corrected within a line is no longer than this."""
 LONGEST_BEFORE_SECONDS = 3600.0
 """What was saved longer before that is a copy with an old date, or a clock was set."""
 COMPARED = 50
 _Knows = Callable[[Iterable[tuple[list[bytes], list[bytes]]]], bool]
 _DIGIT = re.compile(rb"\d")
+_BEGUN, _REST = re.compile(rb"\w+$"), re.compile(rb"\w*")
 _WORD = re.compile(rb"\w+|[^\x00-\x7f]+")
 
 
@@ -140,16 +142,23 @@ def _alike(a: bytes, b: bytes) -> bool:
 
 
 def _is_the_same(a: bytes, b: bytes) -> bool:
-    """Whether one is the other with its end written or taken off, or with some letters changed: of lines that differ by
-    a number, as those of a list do, each is one of its own.
+    """Whether one is the other with its end written or taken off, or with a word corrected: of lines that differ by a
+    number, as those of a list do, each is one of its own.
     """
     start, least = same_start(a, b), min(len(a), len(b))
     if start == least:  # a bullet or an empty line begins every other
         return len(_WORD.findall(a[:start])) > 1
     end = same_end(a, b, least - start)
-    if _DIGIT.search(a[start : len(a) - end]) or _DIGIT.search(b[start : len(b) - end]):
+    one, other = _words_at(a, start, len(a) - end), _words_at(b, start, len(b) - end)
+    if max(len(one), len(other)) > WORD_BYTES or _DIGIT.search(one + other):
         return False
-    return start + end >= GOES_ON * max(len(a), len(b))
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= ALIKE
+
+
+def _words_at(line: bytes, start: int, end: int) -> bytes:
+    """That part of the line, to the ends of the words that it cuts."""
+    begin, rest = _BEGUN.search(line[:start]), _REST.match(line, end)
+    return line[begin.start() if begin else start : rest.end() if rest else end]
 
 
 def bag(data: bytes) -> Counter[bytes]:

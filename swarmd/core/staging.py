@@ -39,7 +39,7 @@ class HandoffWritten:
 class Conflict:
     """Lines of an agent that met a person's at the same place: kept aside, shown, never lost.
 
-    `by` wrote the lines that were set aside (None: who made the revision).
+    `by` wrote the lines that were set aside (None: whoever the change set is of).
     """
 
     path: str

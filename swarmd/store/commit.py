@@ -159,7 +159,7 @@ def write_effects(
                         (effect.handoff.id, to_text(entry.at), entry.by, entry.kind, entry.text),
                     )
             case MemoryWritten():
-                write_revision(connection, effect, actor.session, how)
+                write_revision(connection, effect, actor.session, how, actor.by)
             case Reported():
                 cursor = connection.execute(
                     "INSERT INTO reports (agent, parent, text, at, session, by) VALUES (?,?,?,?,?,?)",

@@ -55,9 +55,14 @@ def revision(connection: sqlite3.Connection, agent: str, path: str, rev: int) ->
 
 
 def write_revision(
-    connection: sqlite3.Connection, effect: MemoryWritten, session: int | None, how: str = "write"
+    connection: sqlite3.Connection,
+    effect: MemoryWritten,
+    session: int | None,
+    how: str = "write",
+    by: str = "",
 ) -> None:
-    """Write what a verdict decided, and mark the file as to be published.
+    """Write what a verdict decided, and mark the file as to be published. `by`: whose conflicts are (else the
+    document's).
 
     An effect whose data is the head's stores its conflicts only. `effect.parent` must be the head's revision, which
     holds where the verdict was reached in this transaction.
@@ -75,7 +80,7 @@ def write_revision(
         marks.to_publish(connection, document.agent, document.path, document.rev)
     kept.look(connection, document)
     for conflict in effect.conflicts:
-        add_conflict(connection, document, conflict, session)
+        add_conflict(connection, document, conflict, session, by)
 
 
 def add_revision(connection: sqlite3.Connection, document: Document, parent: int, how: str) -> None:
@@ -104,12 +109,14 @@ def add_revision(connection: sqlite3.Connection, document: Document, parent: int
 
 
 def add_conflict(
-    connection: sqlite3.Connection, document: Document, conflict: Conflict, session: int | None
+    connection: sqlite3.Connection, document: Document, conflict: Conflict, session: int | None, by: str = ""
 ) -> None:
-    """Keep lines that were set aside when that revision was made, by this session, which wrote them where the conflict
-    names nobody else. The same lines, still open, are kept once.
+    """Keep lines that were set aside beside that revision, by this session, which wrote them where the conflict names
+    nobody else. The same lines, still open, are kept once.
     """
-    by = conflict.by or document.by
+    by = (
+        conflict.by or by or document.by
+    )  # where nothing else was written, that is the head, of somebody else
     session = session if conflict.by is None else session_of(conflict.by)
     values = (document.agent, conflict.path, conflict.ours, conflict.theirs, by)
     known = connection.execute(

@@ -128,6 +128,23 @@ def test_what_is_like_one_line_of_many_does_not_take_the_others_away(came, own):
     assert base_of(LIST.data + own, seen, [seen, LIST], CAME + timedelta(seconds=3), "operator:ada").rev == 1
 
 
+@pytest.mark.parametrize(
+    ("came", "own", "rev"),
+    [
+        (b"- new thogt one\n", b"- new thought one\n", 2),
+        (b"- teh oven\n", b"- the oven\n", 2),
+        (b"wrng\n", b"wrong\n", 2),
+        (b"- it faild today\n", b"- it failed today\n", 2),
+        (b"- ann: wrote this\n", b"- bob: wrote this\n", 1),
+        (b"- at 240 degrees\n", b"- at 250 degrees\n", 1),
+    ],
+)
+def test_a_word_that_its_writer_corrects_at_once_is_no_line_of_somebody_else(came, own, rev):
+    seen = Known(rev=2, data=LIST.data + came, at=CAME, by="operator:ada")
+    saved = CAME + timedelta(seconds=2)
+    assert base_of(LIST.data + own, seen, [seen, LIST], saved, "operator:ada").rev == rev
+
+
 def test_who_takes_out_what_they_have_just_written_has_read_it():
     saved = CAME + timedelta(seconds=3)
     assert base_of(b"one\n", THREE, [THREE, TWO], saved, "operator:ada").rev == 2

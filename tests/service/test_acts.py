@@ -132,6 +132,20 @@ async def test_where_a_persons_edit_of_a_copy_meets_a_sessions_the_persons_lines
     assert "agent's" not in swarm.text("studio")
 
 
+async def test_lines_that_alone_a_session_wrote_are_its_own_in_a_conflict(swarm):
+    swarm.call("memory_write", agent="studio", file="MEMORY.md", text="l1\nl2\n")
+
+    async def changes(part):
+        part.write("MEMORY.md", "l1\nthe agent's\n")
+        swarm.call("memory_write", agent="studio", file="MEMORY.md", text="l1\na person's\n")
+
+    session = await swarm.run("studio", changes)
+    (conflict,) = swarm.call("memory_conflicts", agent="studio")["items"]
+    assert (conflict["by"], conflict["session"]) == (f"studio#{session['id']}", session["id"])
+    swarm.call("memory_take", agent="studio", conflict=conflict["id"], side="ours")
+    assert swarm.call("memory_blame", agent="studio")["lines"][1]["by"] == f"studio#{session['id']}"
+
+
 async def test_a_conflict_of_two_people_is_told_to_them_and_not_to_the_agent(swarm):
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text="a\n")
     swarm.call("memory_write", agent="studio", file="MEMORY.md", text="ann's\n")
