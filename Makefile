@@ -1,5 +1,5 @@
 # make test    every check: lint, types, layers, units, tests (what the continuous build runs)
-# make cover   the tests with their coverage, which takes a quarter longer
+# make cover   the tests with their coverage, which takes half as long again
 # make demo    a small tree of agents, live, without any key
 # make lint    the checks without the tests
 # make test-clients    install Claude Code, Codex and opencode into .clients (npm, 1 GB), and the tests with them

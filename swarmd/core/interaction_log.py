@@ -176,7 +176,7 @@ def appended_under(old: bytes, added: bytes, under: str) -> bytes:
         new = f"\n{new}"
     if after:
         new = f"{new}\n"
-    put = ended_as(new.encode("utf-8", "surrogateescape"), old if b"\n" in old else added)
+    put = ended_as(new.encode("utf-8", "surrogateescape"), old, added)
     return before.encode("utf-8", "surrogateescape") + put + after.encode("utf-8", "surrogateescape")
 
 

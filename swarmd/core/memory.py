@@ -184,12 +184,13 @@ def has_crlf(data: bytes) -> bool:
     return data.count(b"\r\n") * 2 > data.count(b"\n")
 
 
-def ended_as(added: bytes, whole: bytes) -> bytes:
-    """`added` with the line ends that most lines of `whole` have; as it is, where that has none."""
-    if b"\n" not in whole:
+def ended_as(added: bytes, *texts: bytes) -> bytes:
+    """`added` with the line ends that most lines have of the first of these texts that has any; else as it is."""
+    like = next((text for text in texts if b"\n" in text), None)
+    if like is None:
         return added
     plain = added.replace(b"\r\n", b"\n")
-    return plain.replace(b"\n", b"\r\n") if has_crlf(whole) else plain
+    return plain.replace(b"\n", b"\r\n") if has_crlf(like) else plain
 
 
 def appended(old: bytes, added: bytes, like: bytes | None = None) -> bytes:
@@ -198,8 +199,7 @@ def appended(old: bytes, added: bytes, like: bytes | None = None) -> bytes:
     """
     gap = b"" if not old or old.endswith(b"\n") else b"\n"
     end = b"" if added.endswith(b"\n") else b"\n"
-    whole = old if like is None else like
-    return old + ended_as(gap + added + end, whole if b"\n" in whole else added)
+    return old + ended_as(gap + added + end, old if like is None else like, added)
 
 
 def matches(path: str, globs: Iterable[str]) -> bool:

@@ -173,8 +173,7 @@ class _Merging:
 
     def _joined(self) -> bytes:
         """The lines, where a last line without an end that is no longer last is given one."""
-        theirs = b"".join(self._theirs)
-        end = ended_as(b"\n", theirs if b"\n" in theirs else b"".join(self._ours))
+        end = ended_as(b"\n", b"".join(self._theirs), b"".join(self._ours))
         out = self._out
         open_ended = [at for at, line in enumerate(out[:-1]) if not line.endswith(b"\n")]
         for at in open_ended:

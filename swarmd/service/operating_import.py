@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+from bisect import bisect_right
 from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from swarmd.core.changes import Change, WriteMemory
-from swarmd.core.interaction_log import HEADING, appended_under, blocks, moment, section
+from swarmd.core.interaction_log import HEADING, Block, appended_under, blocks, moment, section
 from swarmd.core.judge import fold
 from swarmd.core.memory import FIRST_FILE, ended_as
 from swarmd.core.merge import added, keys_of, lines_of, merge
@@ -178,22 +180,23 @@ def _in_order(log: str, more: Sequence[_Piece], there: bytes) -> tuple[str, byte
     """The log with what is older than one of its entries before that, and what goes below all: the newest entries of a
     log are its last.
     """
-    entries = [(block.start, moment(block.at)) for block in blocks(log)]
+    entries = [(at, block.start) for block in blocks(log) if (at := moment(block.at)) is not None]
+    newest = list(accumulate((at for at, _ in entries), max))  # rises, though a foreign log may not
     puts: dict[int, list[str]] = {}
     latest, last = [], None
     for piece in more:
         last = piece.at or last  # what stands behind an entry stays behind it
-        place = next(
-            (start for start, at in entries if last is not None and at is not None and at > last), None
-        )
-        if place is None:
+        before = len(entries) if last is None else bisect_right(newest, last)
+        if before == len(entries):
             latest.append(piece.data)
         elif piece.data.strip():
             text = ended_as(piece.data.strip(b"\r\n") + b"\n\n", there)
-            puts.setdefault(place, []).append(text.decode("utf-8", "surrogateescape"))
-    for place in sorted(puts, reverse=True):
-        log = log[:place] + "".join(puts[place]) + log[place:]
-    return log, b"".join(latest)
+            puts.setdefault(entries[before][1], []).append(text.decode("utf-8", "surrogateescape"))
+    out, done = list[str](), 0
+    for place in sorted(puts):
+        out += [log[done:place], *puts[place]]
+        done = place
+    return "".join([*out, log[done:]]), b"".join(latest)
 
 
 def _beside(new: bytes, there: bytes, file: File) -> bytes:
@@ -227,19 +230,19 @@ def _unknown(log: str, there: str, known: str) -> list[_Piece]:
     lines = {line for text in _pieces(there)[1] for line in _lines(text)}
     entries, behind = _pieces(log)
     new = [_Piece(b"" if lines.issuperset(_lines(behind[0])) else added(_bytes(behind[0]), _bytes(there)))]
-    for entry, text in zip(entries, behind[1:], strict=True):
-        at = moment(blocks(entry)[0].at)
-        new.append(_Piece(b"" if _key(entry) in have else _bytes(entry), at))
+    for block, text in zip(entries, behind[1:], strict=True):
+        entry = log[block.start : block.end]
+        new.append(_Piece(b"" if _key(entry) in have else _bytes(entry), moment(block.at)))
         new.append(_Piece(b"" if lines.issuperset(_lines(text)) else _bytes(text)))
     return new
 
 
-def _pieces(log: str) -> tuple[list[str], list[str]]:
+def _pieces(log: str) -> tuple[list[Block], list[str]]:
     """The log's entries, and what stands before the first of them and behind each."""
     found = blocks(log)
     starts = [*(block.start for block in found), len(log)]
     behind = [log[a:b] for a, b in zip([0, *(block.end for block in found)], starts, strict=True)]
-    return [log[block.start : block.end] for block in found], behind
+    return found, behind
 
 
 def _key(text: str) -> bytes:

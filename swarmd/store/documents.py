@@ -114,9 +114,8 @@ def add_conflict(
     """Keep lines that were set aside beside that revision, by this session, which wrote them where the conflict names
     nobody else. The same lines, still open, are kept once.
     """
-    by = (
-        conflict.by or by or document.by
-    )  # where nothing else was written, that is the head, of somebody else
+    # Where nothing but conflicts came of it the document is the head, which is somebody else's.
+    by = conflict.by or by or document.by
     session = session if conflict.by is None else session_of(conflict.by)
     values = (document.agent, conflict.path, conflict.ours, conflict.theirs, by)
     known = connection.execute(
